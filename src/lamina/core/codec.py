@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class _Shape(msgspec.Struct):
-    """What every entry has, of whatever type."""
+    """The fields of every entry, of any type."""
 
     type: str
     id: str
@@ -35,16 +35,16 @@ class _Shape(msgspec.Struct):
 _canonical = msgspec.json.Encoder(order="sorted")
 _entries = msgspec.json.Decoder(Entry)
 _shapes = msgspec.json.Decoder(_Shape)
-# What an entry has from its place in the tree, or from the line that holds it.
+# The fields an entry gets from its place in the tree, or from its line.
 _PLACE = ("id", "parent", "at", "type", "more", "skip", "sum")
 _TYPES = {str(arg.__struct_config__.tag) for arg in get_args(Entry)}
 
 
 def canonical_bytes(value: Any) -> bytes:
-    """Canonical JSON bytes.
+    """Return canonical JSON bytes.
 
     Raises:
-        InvalidText: a string holds a lone surrogate.
+        InvalidText: a string contains a lone surrogate.
     """
     try:
         return _canonical.encode(value)
@@ -53,7 +53,7 @@ def canonical_bytes(value: Any) -> bytes:
 
 
 def decode(data: bytes, kind: type[T]) -> T:
-    """The value of type `kind` that `canonical` made `data` from.
+    """Return the value of type `kind` from which `canonical` made `data`.
 
     Raises:
         JournalError: the bytes are not such a value.
@@ -65,7 +65,7 @@ def decode(data: bytes, kind: type[T]) -> T:
 
 
 def decode_entry(data: bytes) -> Entry:
-    """One journal entry; one of a type that a later version may know keeps its place.
+    """Return one journal entry; one of a type that a later version may know keeps its place.
 
     Raises:
         JournalError: the bytes are not an entry.
@@ -78,11 +78,11 @@ def decode_entry(data: bytes) -> Entry:
 
 
 def decode_damaged_entry(data: bytes) -> tuple[Entry, tuple[str, ...]]:
-    """An entry whose settings or options cannot all be read, without those; and what became of
-    each. Earlier versions wrote what they could not read: `Settings(guide_search="normal")`.
+    """Return an entry without its unreadable settings or options, and the problem with each.
+    Earlier versions wrote what they could not read: `Settings(guide_search="normal")`.
 
     Raises:
-        JournalError: there is nothing of that kind to be mended in it.
+        JournalError: it has no such problem that could be fixed.
     """
     try:
         fields = msgspec.json.decode(data, type=dict[str, Any])
@@ -100,7 +100,7 @@ def decode_damaged_entry(data: bytes) -> tuple[Entry, tuple[str, ...]]:
 def _readable_values(
     values: dict[str, Any], holder: type[Settings | Options], problems: list[str]
 ) -> dict[str, Any]:
-    """The settings or options that can be read; `problems` gets those that cannot."""
+    """Return the settings or options that can be read; `problems` gets those that cannot."""
     readable: dict[str, Any] = {}
     for name, value in values.items():
         try:
@@ -118,12 +118,12 @@ def _readable_values(
 
 
 def encode_entry(entry: Entry) -> bytes:
-    """One journal entry in canonical form; one that is not known here as it came. The one gate of
+    """Return one journal entry in canonical form; an unknown one unchanged. The one gate of
     journals: nothing passes that would not be read back as it is.
 
     Raises:
         InvalidEntry: it would be read back as something else, or not at all.
-        InvalidText: a string holds a lone surrogate.
+        InvalidText: a string contains a lone surrogate.
     """
     if _is_own_work(entry):
         return canonical_bytes(entry)
@@ -141,8 +141,9 @@ def encode_entry(entry: Entry) -> bytes:
 
 
 def _is_own_work(entry: Entry) -> bool:
-    """Whether an entry was made here, of one text and of numbers and digests: then it needs no
-    proof. Most questions, answers and requests are so, and a proof takes longer than writing."""
+    """Return whether an entry was made here, from one text and from numbers and digests: then it
+    needs no proof. This is true of most questions, answers and requests, and a proof takes longer
+    than writing."""
     if isinstance(entry, RequestEntry):
         context = entry.context
         return not (context.items or context.left_out or context.warnings or context.tools)
@@ -159,7 +160,8 @@ def _is_own_work(entry: Entry) -> bool:
 
 
 def _require_likeness(entry: Entry, copy: Entry) -> None:
-    """A tuple in free data comes back as a list, and a record as an object: that is alike."""
+    """A tuple in free data comes back as a list, and a record as an object: that counts as
+    equal."""
     before, after = (
         _plain(msgspec.to_builtins(value, builtin_types=(bytes, bytearray)))
         for value in (entry, copy)
@@ -205,7 +207,8 @@ def digest_value(value: Any) -> str:
 
 
 def segment_digest(role: str, content: Content | Block, *, opens: bool) -> str:
-    """What is on the wire of a segment: its role, whether it opens a message, its content."""
+    """Return the digest of a segment on the wire: its role, whether it opens a message, its
+    content."""
     first = "1" if opens else "0"
     if isinstance(content, Text):
         data = f"{role}\x1f{first}\x1ftext\x1f{content.text}".encode("utf-8", "surrogatepass")
@@ -215,7 +218,8 @@ def segment_digest(role: str, content: Content | Block, *, opens: bool) -> str:
 
 
 def digest_texts(parts: Iterable[str]) -> str:
-    """One digest over several texts; their lengths keep ("ab", "c") and ("a", "bc") apart."""
+    """Return one digest over several texts; their lengths keep ("ab", "c") and ("a", "bc")
+    apart."""
     hasher = hashlib.sha256()
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
@@ -225,10 +229,10 @@ def digest_texts(parts: Iterable[str]) -> str:
 
 
 def require_text(text: str, what: str) -> str:
-    """The text itself, if it can be sent.
+    """Return the text itself, if it can be sent.
 
     Raises:
-        InvalidText: it holds a lone surrogate.
+        InvalidText: it contains a lone surrogate.
     """
     try:
         text.encode("utf-8")
@@ -238,7 +242,8 @@ def require_text(text: str, what: str) -> str:
 
 
 def mend_text(text: str) -> str:
-    """The text with lone surrogates replaced: for what a provider said, which must not be lost."""
+    """Return the text with lone surrogates replaced: for a provider's output, which must not be
+    lost."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -246,12 +251,12 @@ def mend_text(text: str) -> str:
     return text
 
 
-# Ids are minted in order, as hexadecimal numbers.
+# Ids are assigned in order, as hexadecimal numbers.
 _ID = re.compile(r"[0-9a-f]{6,16}")
 
 
 def entry_number(entry_id: str) -> int | None:
-    """The number that an id was minted from; None if it is not one of ours."""
+    """Return the number of an id; None if it is not one of ours."""
     return int(entry_id, 16) if _ID.fullmatch(entry_id) else None
 
 

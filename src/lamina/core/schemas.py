@@ -1,8 +1,8 @@
 """JSON Schemas of tools: whether one can be used, and what is wrong with arguments.
 
-Law: a schema is a stranger's. Nothing is fetched for it, none of its regular expressions is run
-(they are another dialect, and can be made to run for ever), and whatever is wrong with it is said
-in words, never raised.
+Law: a schema is untrusted. Nothing is fetched for it, none of its regular expressions is run (they
+are another dialect, and could run forever), and every problem with it is reported in words, never
+raised.
 
 Private: see `lamina` for what is public.
 """
@@ -14,12 +14,13 @@ from typing import Any
 # How many problems a model reads at once, and how many characters of each.
 _MAX = 3
 _LONGEST = 300
-# Below these stands data, in which a `$ref` is only a word.
+# Below these there is data, in which a `$ref` is only a word.
 _DATA = {"const", "default", "enum", "example", "examples"}
 
 
 def check_schema(schema: Any) -> str | None:
-    """What is wrong with a schema, if anything is; its draft is as `$schema` says, or 2020-12."""
+    """Return what is wrong with a schema, if anything; its draft is given by `$schema`, by default
+    2020-12."""
     from jsonschema import FormatChecker, SchemaError
 
     if not isinstance(schema, Mapping):
@@ -27,7 +28,7 @@ def check_schema(schema: Any) -> str | None:
     if not isinstance(schema.get("$schema", ""), str):
         return "`$schema` is not text"
     try:
-        # No formats: `pattern` is ECMA's dialect, of which Python's is not the judge.
+        # No formats: `pattern` is ECMA's dialect, which Python's cannot check.
         _draft(schema).check_schema(schema, format_checker=FormatChecker(formats=()))
         return next(_unresolved(schema), None)
     except SchemaError as error:
@@ -37,8 +38,8 @@ def check_schema(schema: Any) -> str | None:
 
 
 def check_arguments(schema: Mapping[str, Any], arguments: Any) -> str | None:
-    """What is wrong with arguments by a schema, with the path of each wrong value; None if they
-    are right."""
+    """Return what is wrong with arguments by a schema, with the path of each wrong value; None if
+    they are right."""
     from jsonschema.exceptions import best_match
     from referencing import Registry
     from referencing.exceptions import Unresolvable
@@ -48,7 +49,7 @@ def check_arguments(schema: Mapping[str, Any], arguments: Any) -> str | None:
     validator = _without_patterns(_draft(schema))(schema, registry=Registry())
     try:
         errors = list(islice(validator.iter_errors(arguments), _MAX))
-        # Of alternatives that all fail, the one that came closest says the most.
+        # If all alternatives fail, the one that came closest is the most useful.
         nearest = [best_match([error]) or error for error in errors]
     except Unresolvable as error:
         return f"the tool's own schema cannot be used: {error.ref!r} refers to nothing in it"
@@ -69,7 +70,7 @@ def _without_patterns(draft: Any) -> Any:
     from jsonschema.validators import extend
 
     def additional(validator: Any, rule: Any, instance: Any, schema: Any) -> Iterator[Any]:
-        # Which properties are additional would be for the patterns to say.
+        # The patterns would have to decide which properties are additional.
         if "patternProperties" not in schema:
             yield from draft.VALIDATORS["additionalProperties"](validator, rule, instance, schema)
 
@@ -83,7 +84,7 @@ def _ignore(*_: Any) -> None:
 
 
 def _unresolved(schema: Mapping[str, Any]) -> Iterator[str]:
-    """References that lead out of the schema or nowhere."""
+    """Return references that lead out of the schema or nowhere."""
     from referencing import Registry
     from referencing.exceptions import NoSuchResource, Unresolvable
     from referencing.jsonschema import DRAFT202012, specification_with

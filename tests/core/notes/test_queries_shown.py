@@ -199,14 +199,14 @@ def test_the_same_query_in_another_note_is_another_query() -> None:
 
 def test_a_cache_keeps_what_was_used_last_and_no_more_than_it_may() -> None:
     notes = (note("a.md", **{name: name * 50 for name in "xyz"}),)
-    cache = QueryCache(most_characters=150)
+    cache = QueryCache(max_characters=150)
     x, y = (ask(cache, f"LIST {name}", notes, "a.md") for name in "xy")
     assert ask(cache, "LIST x", notes, "a.md") is x
     ask(cache, "LIST z", notes, "a.md")
     assert ask(cache, "LIST x", notes, "a.md") is x
     assert ask(cache, "LIST y", notes, "a.md") is not y
     # One that is larger than all of it is given and not kept.
-    tiny = QueryCache(most_characters=1)
+    tiny = QueryCache(max_characters=1)
     assert ask(tiny, "LIST x", notes, "a.md") == x
 
 

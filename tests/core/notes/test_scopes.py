@@ -40,7 +40,7 @@ def test_what_is_no_moment_is_refused_with_a_sentence(moment: str | float) -> No
         read_moment(moment)
     except UsageError as error:
         problem = str(error)
-    assert not problem or problem.startswith(f"{moment!r} is no day: give one as ")
+    assert not problem or problem.startswith(f"{moment!r} is not a date: use ")
 
 
 def test_one_name_and_several_are_taken() -> None:
@@ -52,7 +52,7 @@ def test_one_name_and_several_are_taken() -> None:
 @given(st.lists(st.text()), st.lists(st.text()))
 def test_a_name_limits_or_is_refused(folders: list[str], tags: list[str]) -> None:
     if not all(name.strip() for name in folders) or any(not tag.strip("# ") for tag in tags):
-        with pytest.raises(UsageError, match="names no"):
+        with pytest.raises(UsageError, match="is not a"):
             make_scope(folders, [*tags, "#"])
     else:
         scope = make_scope(folders, tags)

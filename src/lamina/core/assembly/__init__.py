@@ -1,4 +1,4 @@
-"""What one request is made of. Pure: a state and a draft go in, entries and a prompt come out.
+"""How one request is made. Pure: a state and a draft go in, entries and a prompt come out.
 
 Private: see `lamina` for what is public.
 """

@@ -1,6 +1,6 @@
-"""Boundaries: when the prefix is dead anyway, and the library rebuilt from what stands.
+"""Boundaries: when the prefix is dead anyway, and the library is rebuilt from what stands.
 
-Law: what goes is reported, and a summary stands for messages that do.
+Law: removed items are reported, and removed messages are replaced by a summary.
 """
 
 from collections.abc import Sequence
@@ -24,13 +24,13 @@ from lamina.core.values.patch import Display, LibraryConsolidate, Patch, PatchOp
 from lamina.core.values.request import Boundary, LeftOut
 from lamina.core.values.settings import Target, cache_rules
 
-# Who writes what a boundary does.
+# The transformer that writes what a boundary does.
 BOUNDARY = "lamina.boundary"
 _Reason = Literal["superseded", "removed", "has_images"]
 
 
 class PruneOutcome(Struct, frozen=True, kw_only=True):
-    """What a boundary took away."""
+    """What a boundary removed."""
 
     evicted: tuple[PruneCandidate, ...] = ()
     dropped_messages: int = 0
@@ -54,8 +54,8 @@ def consolidate(
     short: Exchange | None = None,
     transformer: str = BOUNDARY,
 ) -> PruneOutcome:
-    """Rebuilds the library from what stands, and cuts history before `first_kept`, where `short`
-    may begin. Writes nothing if nothing would change. `summary` stands for what goes; without one
+    """Rebuild the library from what stands, and cut history before `first_kept`, where `short` may
+    begin. Writes nothing if nothing would change. `summary` replaces the removed part; without one
     it is extracted."""
     state = page.state
     victims = {candidate.item for candidate in evicted}
@@ -64,7 +64,7 @@ def consolidate(
     ops: list[PatchOp] = []
     stale = any(message.context for message in state.envelope.cached)
     if library != state.envelope.library or stale:
-        # First, so that what a cut leaves of the question under way can name what was laid down.
+        # First, so that what a cut leaves of the current question can name what was laid down.
         ops.append(LibraryConsolidate(items=library, in_place=in_place, reason=reason))
     if first_kept:
         dropped = state.envelope.cached.until(first_kept).since(0)
@@ -72,11 +72,11 @@ def consolidate(
             split = splits_turn(state, 0, first_kept)
             summary = summarise(state, dropped, assembler, split=split, room=summary_room)
         if not summary:
-            # With no summary in front, history has to begin with a question.
+            # Without a summary before it, history has to start with a question.
             first_kept = next_question(state.envelope.cached.since(0), first_kept)
             dropped = state.envelope.cached.until(first_kept).since(0)
         if [message.text for message in dropped] == [summary]:
-            # A summary would stand for itself.
+            # A summary would replace itself.
             first_kept = 0
         else:
             op, report = compact(
@@ -94,10 +94,10 @@ def consolidate(
 
 
 def _in_place(state: State, first_kept: int) -> tuple[ItemId, ...]:
-    """Items with images that the question under way brought: they cannot go into the library, and
-    the turn still needs them."""
+    """Return items with images that the current question brought: they cannot go into the library,
+    and the turn still needs them."""
     start, cached = state.turn.start, state.envelope.cached
-    # A patch may have taken the question away.
+    # A patch may have removed the question.
     if start is None or start < first_kept or start >= len(cached):
         return ()
     if (context := cached[start].context) is None:
@@ -134,8 +134,9 @@ def _plan_library(state: State, victims: set[ItemId]) -> tuple[tuple[LaidItem, .
 def standing_sizes(
     state: State, assembler: Assembler, attached: Sequence[Attachment] = ()
 ) -> list[PruneCandidate]:
-    """What stands and can go, with what it is worth: to the turn that has it `attached`, or else
-    when it last was. Where another version is attached, that one is wanted, not what stands."""
+    """Return what stands and can go, with its worth: to the turn that has it `attached`, or else to
+    the last turn that had. If another version is attached, that one is wanted, not the standing
+    one."""
     candidates = []
     pictured = _in_place(state, 0)
     attachments = {attachment.item.id: attachment for attachment in attached}
@@ -184,7 +185,7 @@ def _display(
 
 
 def report_pruned(pruned: PruneOutcome, attached: Sequence[Attachment] = ()) -> list[LeftOut]:
-    """What a boundary took away. Items of this turn are reported with the turn itself."""
+    """Report what a boundary removed. Items of this turn are reported with the turn itself."""
     reports = list(pruned.reports)
     attached_items = {a.item.id for a in attached}
     for candidate in pruned.evicted:
@@ -196,7 +197,7 @@ def report_pruned(pruned: PruneOutcome, attached: Sequence[Attachment] = ()) -> 
 
 
 def find_boundary(state: State, target: Target, now: float) -> Boundary | None:
-    """The moment at which the prefix is dead anyway, if this is one."""
+    """Return why the prefix is dead anyway, if it is."""
     last = state.requests.sent
     if last is None:
         return Boundary(kind="first_request", reason="the first request of this session")
@@ -217,15 +218,15 @@ def find_boundary(state: State, target: Target, now: float) -> Boundary | None:
 
 
 def choose_renderer(state: State, boundary: Boundary | None) -> int:
-    """The renderer of the next request: today's where the prefix is dead anyway, which `boundary`
-    says, else the one that the last request was laid out by."""
+    """Return the renderer of the next request: today's if `boundary` says that the prefix is dead
+    anyway, else that of the last request."""
     if boundary and boundary.kind in ("first_request", "expired", "model_change"):
         return RENDERER
     return renderer_in(state)
 
 
 def _recorded_change(state: State) -> Boundary | None:
-    """The boundary that was recorded for moving tools, or for moving system parts."""
+    """Return the boundary that was recorded for moving tools, or for moving system parts."""
     why = _reasons_for(state, "tool:")
     # They may be back where they were.
     if why and state.envelope.tool_list != state.requests.sent_tools:
@@ -236,7 +237,7 @@ def _recorded_change(state: State) -> Boundary | None:
 
 
 def _reasons_for(state: State, prefix: str) -> str:
-    """What was recorded for moving tools, or for moving system parts; the library is neither."""
+    """Return the reasons recorded for moving tools or system parts; the library is neither."""
     return texts_of(
         reason
         for reason in state.requests.reasons

@@ -1,8 +1,8 @@
-"""What fits, what goes first, and how that is reported.
+"""What fits, what is dropped first, and how that is reported.
 
-Laws: no plan exceeds its budget; nothing is dropped without being reported; what was not sent is
-pruned exactly, what was sent only in big steps. What cannot fit at all goes first, then the higher
-priority number, among equals the earliest added; essentials never go.
+Laws: no plan exceeds its budget; nothing is dropped without being reported; unsent parts are pruned
+exactly, sent parts only in big steps. What cannot fit at all goes first, then the higher priority
+number, among equals the earliest added; essentials never go.
 """
 
 from collections import Counter
@@ -21,16 +21,17 @@ from lamina.core.values.request import Attachments, LeftOut
 from lamina.core.values.settings import Settings, Target
 from lamina.errors import EssentialsTooLarge, InvalidSetting
 
-# Of the room that is left, what one item chosen by search may take, and what texts for one request
-# may; and what these may take in any case beside tools and L1, for which history gives way.
+# The shares of the remaining room that one item chosen by search, and texts for one request, may
+# use; and what these may use in any case beside tools and L1, at the expense of history.
 CHOSEN_SHARE = 0.5
 TEXTS_SHARE = 0.5
 LEAST_TEXTS_SHARE = 0.25
-# After a prune, items that apply to the turn may take this share of the room.
+# After a prune, items that apply to the turn may use this share of the room.
 ITEMS_SHARE = 0.75
-# How much of the room the latest exchange and the head may take if the exchange is large.
+# How much of the room the latest exchange and the head may use if the exchange is large.
 EXCHANGE_SHARE = 0.75
-# A prune that would leave less than this share of its goal shortens an exchange that it would drop.
+# A prune that would leave less than this share of its goal shortens an exchange instead of dropping
+# it.
 FULL_ENOUGH = 0.5
 # "## Context Library" and its sentence.
 HEADER_TOKENS = 24
@@ -54,9 +55,9 @@ class PruneChoice(Struct, frozen=True, kw_only=True):
 
 
 def drop_until(candidates: Sequence[PruneCandidate], excess: int) -> PruneChoice:
-    """Drops candidates, the least wanted first, until `excess` tokens are gone or none may go. One
-    that has no room even beside the essentials alone goes before all others: nothing that they
-    give up would let it stay."""
+    """Drop candidates, the least wanted first, until `excess` tokens are gone or none may go. One
+    that would not fit even beside the essentials alone goes before all others: dropping them would
+    not let it stay."""
     spare = [candidate for candidate in candidates if not candidate.essential]
     room = sum(candidate.tokens for candidate in spare) - excess
     victims: list[PruneCandidate] = []
@@ -71,14 +72,14 @@ def drop_until(candidates: Sequence[PruneCandidate], excess: int) -> PruneChoice
 
 
 def fit_attachments(candidates: Sequence[PruneCandidate], limit: int) -> PruneChoice:
-    """What of a turn's attachments stays under their own limit; exactly at it nothing goes.
+    """Return which of a turn's attachments fit their own limit; exactly at the limit nothing goes.
 
     Raises:
-        EssentialsTooLarge: the essentials alone are over it.
+        EssentialsTooLarge: the essentials alone exceed it.
     """
     labels = Counter(candidate.label for candidate in candidates)
     essential = {
-        # Two may be called alike: a note and a file of one path.
+        # Two may have the same name: a note and a file at one path.
         candidate.label if labels[candidate.label] == 1 else str(candidate.item): candidate.tokens
         for candidate in candidates
         if candidate.essential
@@ -94,7 +95,7 @@ def fit_attachments(candidates: Sequence[PruneCandidate], limit: int) -> PruneCh
 
 
 class Room(Struct, frozen=True, kw_only=True):
-    """What a limit leaves beside a prompt."""
+    """The room that a limit leaves beside a prompt."""
 
     limit: int
     prompt: Prompt
@@ -105,29 +106,29 @@ class Room(Struct, frozen=True, kw_only=True):
 
     @property
     def left(self) -> int:
-        """What nothing takes yet."""
+        """The unused room."""
         return self.limit - self.prompt.tokens
 
     @property
     def free(self) -> int:
-        """What is left by tools and L1, which every request has."""
+        """The room left by tools and L1, which every request has."""
         segments = (link.segment for link in self.prompt.front)
         return self.limit - sum(s.tokens for s in segments if s.layer in ("tools", "L1"))
 
     @property
     def for_history(self) -> int:
-        """What is left by tools, L1 and the library."""
+        """The room left by tools, L1 and the library."""
         return self.limit - total_tokens(self.prompt.front)
 
     def texts(self, beside: int) -> int:
-        """What texts for one request may take, where the request has `beside` besides."""
+        """Return the room for one request's own texts, if it also has `beside` tokens."""
         half, least = TEXTS_SHARE * (self.left - beside), LEAST_TEXTS_SHARE * (self.free - beside)
         return max(0, int(half), int(least))
 
 
 class Budget(Struct, frozen=True, kw_only=True):
-    """The window, what is kept free for the answer, and what is left, in calibrated tokens.
-    `limit` is what the counter may say, so that comparisons need no scaling."""
+    """The window, the reserve for the answer, and what is left, in calibrated tokens. `limit` is in
+    the counter's own tokens, so that comparisons need no scaling."""
 
     window: int
     reserve: int
@@ -138,23 +139,23 @@ class Budget(Struct, frozen=True, kw_only=True):
         return int((self.window - self.reserve) / self.calibration)
 
     def beside(self, prompt: Prompt, turn: int = 0) -> Room:
-        """The room beside a prompt, and beside `turn` tokens that come to it."""
+        """Return the room beside a prompt and `turn` more tokens."""
         return Room(limit=self.limit - turn, prompt=prompt)
 
 
 def assemble_standing(state: State, assembler: Assembler) -> Prompt:
-    """The prompt of what stands, without a turn."""
+    """Return the prompt of what stands, without a turn."""
     return assembler.assemble(state.envelope, state.library.items, len(state.envelope.cached))
 
 
 def assemble_turn(state: State, assembler: Assembler) -> Prompt:
-    """The prompt with the turn under way."""
+    """Return the prompt with the current turn."""
     copy = copy_for_request(state)
     return assembler.assemble(copy.envelope, state.library.items, copy.start)
 
 
 def make_budget(settings: Settings, target: Target, max_tokens: int | None, scale: float) -> Budget:
-    """The room for a request to `target`.
+    """Return the room for a request to `target`.
 
     Raises:
         InvalidSetting: the reserve leaves no room.
@@ -175,8 +176,8 @@ def make_budget(settings: Settings, target: Target, max_tokens: int | None, scal
 def split_still_out(
     state: State, attached: Attachments, room: int, assembler: Assembler
 ) -> Attachments:
-    """Items dropped for want of room stay out while they stay attached: letting them back in on
-    the next turn would push others out, turn after turn. Those that fit `room` may come back."""
+    """Items dropped for lack of room stay out while they stay attached: readmitting them on the
+    next turn would push others out, turn after turn. Those that fit `room` may come back."""
     reports: dict[ItemId, LeftOut] = {}
     for attachment in attached.attachments:
         item = attachment.item
@@ -192,10 +193,10 @@ def split_still_out(
 
 
 def limit_attachments(state: State, attached: Attachments, assembler: Assembler) -> Attachments:
-    """What stays under the attachments' own limit. Rules and references are not attachments.
+    """Return what stays under the attachments' own limit. Rules and references are not attachments.
 
     Raises:
-        EssentialsTooLarge: the essentials alone are over it.
+        EssentialsTooLarge: the essentials alone exceed it.
     """
     limit = state.settings.attachment_limit
     if limit is None:

@@ -1,7 +1,7 @@
-"""History: where it is cut at its own limits, and what stands for the messages that go.
+"""History: where it is cut at its own limits, and what replaces the removed messages.
 
-Laws: a summary stands for messages that go, and what goes is reported. What an earlier strip held
-is carried by the next one.
+Laws: a summary replaces removed messages, and the removal is reported. The content of an earlier
+strip is carried over into the next one.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ QUESTION_TOKENS = 2_000
 
 
 def next_question(messages: Sequence[Message], cut: int) -> int:
-    """The first cut from `cut` on behind which a user's message stands, or nothing."""
+    """Return the first cut from `cut` on that is followed by a user's message, or None."""
     for place in find_cuts(messages):
         if place >= cut and (place == len(messages) or messages[place].role == "user"):
             return place
@@ -36,14 +36,14 @@ def next_question(messages: Sequence[Message], cut: int) -> int:
 
 
 class HistoryCut(Struct, frozen=True, kw_only=True):
-    """Where history begins from now on, and what room its summary has."""
+    """The new start of history, and the room for its summary."""
 
     first_kept: int
     summary_room: int | None = None
 
 
 def limit_history(state: State, assembler: Assembler) -> HistoryCut | None:
-    """The cut that is due if history is over one of its own limits."""
+    """Return the cut that is due if history exceeds one of its own limits."""
     settings, cached = state.settings, state.envelope.cached
     if settings.history == "strip":
         messages = cached.since(0)
@@ -67,7 +67,7 @@ def limit_history(state: State, assembler: Assembler) -> HistoryCut | None:
 
 
 def _history_tokens(state: State, assembler: Assembler) -> int:
-    """L4 without the items that stand in it; from running totals, so it costs nothing."""
+    """Return the tokens of L4 without the items in it; from running totals, so it is free."""
     prompt = assemble_standing(state, assembler)
     in_place = sum(
         assembler.item_tokens(state.library.items[item, version])
@@ -90,9 +90,9 @@ def summarise(
     split: bool,
     room: int | None = None,
 ) -> str:
-    """What stands for `dropped`, in `summary_tokens` at most; nothing if not even the notice fits
-    into `room`. The question of a turn that is cut in the middle comes first, and stays whatever
-    the room."""
+    """Return what replaces `dropped`, in at most `summary_tokens`; nothing if not even the notice
+    fits into `room`. The question of a turn that is cut in the middle comes first, and stays
+    whatever the room."""
     question = ""
     if split:
         text = shorten(state.turn.question, QUESTION_TOKENS, assembler.count_text)
@@ -112,9 +112,9 @@ def compact(
     state: State, dropped: Sequence[Message], first_kept: int, summary: str, reason: str,
     assembler: Assembler, *, after: int = 0, files: TouchedFiles | None = None,
 ) -> tuple[CompactionApply, LeftOut]:  # fmt: skip
-    """The op by which `summary` stands for `dropped`, and what is reported of it."""
+    """Return the operation that replaces `dropped` with `summary`, and the report of it."""
     if files is None:
-        # Those of all that went before stay on the list.
+        # Files from earlier compactions stay on the list.
         known = TouchedFiles(read=state.read_files, modified=state.modified_files)
         files = merge_files(known, touched_files(dropped))
     op = CompactionApply(

@@ -1,9 +1,9 @@
-"""What is in a session: what its agent always includes, what a person added, what they took out.
+"""What is in a session: what its agent always includes, what a person added, what they removed.
 
-Laws: what a person put in is in; what they took out stays out, also of search, until they add it
-again. Membership is the session's own: the include modes that it took over from its agent hold
-until it takes over others, whatever the agent's files say by then. What is gone from the agent is
-missing, and never passes for used.
+Laws: what a person added is in; what they removed stays out, also of search, until they add it
+again. Membership belongs to the session: the include modes it adopted from its agent apply until it
+adopts others, whatever the agent's files say by then. What is gone from the agent is missing, and
+is never reported as used.
 """
 
 import re
@@ -24,27 +24,27 @@ from lamina.core.values.tool import OfferedTool
 from lamina.errors import UsageError
 
 _ALIASES = {"ref": "reference"}
-# `@rule:name`, `@ref:"name with spaces"`, at the start of a word. A comma may stand in a name, but
-# not in front of the next mention.
+# `@rule:name`, `@ref:"name with spaces"`, at the start of a word. A comma may be part of a name,
+# but not before the next mention.
 _MENTION = re.compile(r'(?<![\w@])@(rule|ref|reference):(?:"([^"\n]+)"|((?:(?![,;]@)[^\s"])+))')
-# What is shown as code is spoken of, and not meant.
+# Mentions inside code are not meant.
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1[`~]*\s*?$|\Z)", re.DOTALL | re.MULTILINE)
 _CODE = re.compile(r"(?<!`)(`+)(?!`).{1,2000}?(?<!`)\1(?!`)", re.DOTALL)
 _CLOSING = ".,;:!?)]}'>"
 
 
-# Something that an agent has, under a mode of its own.
+# Something that an agent has, with its include mode.
 Member = Guide | OfferedTool
 M = TypeVar("M", Guide, OfferedTool)
 
 
 class Inclusion(Struct, Generic[M], frozen=True, kw_only=True):
-    """Who is there: in the order in which they stand, and what can be searched for."""
+    """The members of a session in order, and what can be searched for."""
 
     always: tuple[M, ...] = ()
     manual: tuple[M, ...] = ()
     agent: tuple[M, ...] = ()
-    # What is there, and was taken out of the session.
+    # What exists, but was removed from the session.
     removed: tuple[M, ...] = ()
     # What a person added and the agent no longer has.
     missing: tuple[ItemId, ...] = ()
@@ -57,7 +57,7 @@ class Inclusion(Struct, Generic[M], frozen=True, kw_only=True):
 def sort_by_include(
     there: Sequence[M], members: Mapping[ItemId, Membership], *kinds: str
 ) -> Inclusion[M]:
-    """Sorts what an agent has by what the session says of it."""
+    """Sort what an agent has by what the session says about it."""
     by_id = {member.id: member for member in there}
     manual = [item for item, how in members.items() if how == "manual" and kind_of(item) in kinds]
     removed = {item for item, how in members.items() if how == "removed"}
@@ -71,8 +71,8 @@ def sort_by_include(
 
 
 def include_in(member: Member, modes: Mapping[ItemId, Include] | None) -> Include:
-    """The include mode of a member in a session that recorded `modes`. What is new since then can
-    be searched for and added, and is in no turn by itself."""
+    """Return the include mode of a member in a session that recorded `modes`. What is new since
+    then can be searched for and added, and never joins a turn automatically."""
     if modes is None or (isinstance(member, OfferedTool) and not member.of_agent):
         return member.include
     recorded = _recorded_mode(member.id, modes)
@@ -89,25 +89,25 @@ def _recorded_mode(item: ItemId, modes: Mapping[ItemId, Include]) -> Include | N
 
 
 def _every_tool(tool: ItemId) -> ItemId:
-    """The id that stands for all tools of a tool's server."""
+    """Return the id that stands for all tools of a tool's server."""
     return ItemId(f"{tool.partition('/')[0]}/{EVERY_TOOL}")
 
 
 def in_session(members: Sequence[M], modes: Mapping[ItemId, Include] | None) -> Sequence[M]:
-    """What an agent has, each under the include mode that the session has for it."""
+    """Return what an agent has, each under the session's include mode for it."""
     if modes is None or all(member.include == include_in(member, modes) for member in members):
         return members
     return tuple(replace(member, include=include_in(member, modes)) for member in members)
 
 
 def files_modes(guides: Guides) -> dict[ItemId, Include]:
-    """The include modes that an agent's files give now."""
+    """Return the include modes that an agent's files give now."""
     return {guide.id: guide.include for guide in guides.guides} | guides.tool_modes
 
 
 def agent_changes(library: Library, guides: Guides) -> tuple[AgentChange, ...]:
-    """How the files of an agent differ from what the session took over from them. What a person
-    added or took out is theirs and does not differ."""
+    """Return how the files of an agent differ from what the session adopted. What a person added or
+    removed is theirs and does not count as a difference."""
     here = library.include_modes
     if here is None or guides.gone:
         return ()
@@ -115,7 +115,7 @@ def agent_changes(library: Library, guides: Guides) -> tuple[AgentChange, ...]:
     changes = []
     for item in dict.fromkeys([*here, *now]):
         own, other = _recorded_mode(item, here), _recorded_mode(item, now)
-        # What only one of them has matters if that one always includes it.
+        # What exists on one side only matters if that side always includes it.
         matters = "always" in (own, other) if None in (own, other) else own != other
         if matters and item not in library.members:
             changes.append(AgentChange(item=item, here=own, now=other))
@@ -123,14 +123,14 @@ def agent_changes(library: Library, guides: Guides) -> tuple[AgentChange, ...]:
 
 
 def is_removed(state: State, tool: OfferedTool) -> bool:
-    """Whether a tool was taken out of the session, by a person or by a patch."""
+    """Return whether a tool was removed from the session, by a person or by a patch."""
     return (
         state.library.members.get(tool.id) == "removed" or tool.definition.name in state.withdrawn
     )
 
 
 def sort_tools(state: State, tools: Sequence[OfferedTool]) -> Inclusion[OfferedTool]:
-    """Sorts tools by what the session says of them, and leaves out those that were removed."""
+    """Sort tools by what the session says about them, leaving out removed ones."""
     tools = in_session(tools, state.library.include_modes)
     inclusion = sort_by_include(
         [t for t in tools if not is_removed(state, t)], state.library.members, "tool"
@@ -146,14 +146,14 @@ def sort_tools(state: State, tools: Sequence[OfferedTool]) -> Inclusion[OfferedT
 
 
 def sort_guides(guides: Iterable[Guide]) -> tuple[Guide, ...]:
-    """References, then rules; each by level, then by name."""
+    """Return references, then rules; each by level, then by name."""
     return tuple(
         sorted(guides, key=lambda guide: (guide.kind != "reference", guide.level, guide.name))
     )
 
 
 def read_member(text: str) -> ItemId:
-    """The item that a person means by `rule:name`, `@ref:name` or `tool:server/name`.
+    """Return the item that a person means by `rule:name`, `@ref:name` or `tool:server/name`.
 
     Raises:
         UsageError: it is none of these.
@@ -166,13 +166,13 @@ def read_member(text: str) -> ItemId:
 
 
 def find_member(wanted: ItemId, there: Iterable[Member]) -> ItemId | None:
-    """The item of that name: exactly, or the only one that is spelled the same but for case and
-    Unicode's forms. A tool that has no server needs none in front of its name."""
+    """Return the item of that name: exactly, or the only one that differs just in case or Unicode
+    form. A tool without a server needs none before its name."""
     return find_item(wanted, [member.id for member in there])
 
 
 def find_item(wanted: ItemId, known: Sequence[ItemId]) -> ItemId | None:
-    """The same, of ids."""
+    """The same for ids."""
     if wanted in known:
         return wanted
     if kind_of(wanted) == "tool" and "/" not in wanted:
@@ -194,8 +194,8 @@ def missing_item_error(wanted: ItemId, there: Sequence[ItemId]) -> UsageError:
 
 
 def find_mentions(text: str) -> tuple[ItemId, ...]:
-    """The rules and references that a message names with `@rule:` and `@ref:`, once each; not
-    those in code."""
+    """Return the rules and references that a message names with `@rule:` and `@ref:`, once each;
+    not those in code."""
     mentions: dict[ItemId, None] = {}
     for kind, quoted, bare in _MENTION.findall(_CODE.sub(" ", _FENCE.sub(" ", text))):
         name = quoted or bare.rstrip(_CLOSING)
@@ -205,16 +205,16 @@ def find_mentions(text: str) -> tuple[ItemId, ...]:
 
 
 def is_included(item: ItemId, include: Include, members: Mapping[ItemId, Membership]) -> bool:
-    """Whether an item applies to every turn of the session."""
+    """Return whether an item applies to every turn of the session."""
     membership = members.get(item)
     return membership == "manual" or (include == "always" and membership != "removed")
 
 
 def membership_added(include: Include) -> Membership:
-    """The membership of an item that is added: the default for one that is always in."""
+    """Return the membership of an added item: the default for one that is always in."""
     return "default" if include == "always" else "manual"
 
 
 def fold_name(text: str) -> str:
-    """A text as names are compared: without case, in one of Unicode's forms."""
+    """Return a text as names are compared: without case, in one Unicode form."""
     return normalize("NFC", text).casefold()

@@ -1,7 +1,7 @@
 """What one request will be made of: a pure plan, from a state to entries and a prompt.
 
-Laws: nothing is written before everything is decided; the plan never exceeds its budget; what it
-leaves out it reports. Order: boundary, attachments, budget, prefix check.
+Laws: nothing is written before everything is decided; the plan never exceeds its budget; everything
+it leaves out is reported. Order: boundary, attachments, budget, prefix check.
 """
 
 from collections.abc import Sequence
@@ -56,10 +56,10 @@ from lamina.core.values.prompt import Prompt
 from lamina.core.values.request import Attachments, Boundary, LeftOut
 from lamina.errors import BudgetError, UsageError
 
-# Each try to fit gives up what was too much, and a little for texts that change by it.
+# Each attempt to fit removes the excess, and a little more for texts that change with it.
 ATTEMPTS = 8
 SEAMS = 16
-# More than the frames and names of a turn take.
+# More than the frames and names of a turn need.
 ROOMY = 1_000
 OVER_WINDOW = Boundary(kind="window", reason="the request was over the window")
 OVER_WINDOW_REASON = "over the window"
@@ -68,7 +68,7 @@ OVER_WINDOW_REASON = "over the window"
 def plan_turn(
     page: Page, draft: Draft, assembler: Assembler, sent: SentPrompt | None
 ) -> RequestPlan:
-    """The entries and the prompt of a new user message.
+    """Return the entries and the prompt of a new user message.
 
     Raises:
         UsageError: there is nothing to send.
@@ -88,13 +88,13 @@ def plan_turn(
 
 
 def foresee(page: Page, draft: Draft, assembler: Assembler) -> State:
-    """The state that `plan_turn` will lay the request out of, unless something changes before; the
-    page stays as it is."""
+    """Return the state from which `plan_turn` will lay the request out, unless something changes
+    before; the page stays as it is."""
     planner = _TurnPlanner(page.copy(), draft, assembler)
-    # Whoever plans the request says why it cannot be sent.
+    # The planner of the request will explain why it cannot be sent.
     with suppress(BudgetError, UsageError):
         planner.cross_boundaries()
-        # Composing the turn for nothing would cost a copy of history.
+        # Composing the turn needlessly would cost a copy of history.
         if not planner.is_roomy():
             return planner.fit().page.state
     return draft.ephemera.apply_to(planner.page.state)
@@ -115,7 +115,7 @@ class _TurnPlanner:
         self.cold = False
 
     def cross_boundaries(self) -> None:
-        """What is due because the prefix is dead, or because history or promotion ask for it."""
+        """Do what is due because the prefix is dead, or because history or promotion require it."""
         page, draft = self.page, self.draft
         explain_rules(page, self.attached.attachments, self.assembler.layout.wording)
         natural = find_boundary(page.state, draft.target, page.at)
@@ -146,7 +146,7 @@ class _TurnPlanner:
         self._choose_attachments(cold)
 
     def _lay_always(self) -> None:
-        """Lays down what applies to every turn, less what the window has no room for."""
+        """Lay down what applies to every turn, except what the window has no room for."""
         always = [a for a in self.attached.attachments if is_laid_always(a)]
         candidates = size_attachments(self.page.state, always, self.assembler)
         tokens = sum(candidate.tokens for candidate in candidates) + SEAMS
@@ -171,7 +171,7 @@ class _TurnPlanner:
         self.attached = limit_attachments(state, self.attached, self.assembler)
 
     def is_roomy(self) -> bool:
-        """Whether the turn surely fits as it is."""
+        """Return whether the turn surely fits as it is."""
         new = size_attachments(self.page.state, self.attached.attachments, self.assembler)
         texts = [self.draft.text, *[text.text for text in self.draft.tool_texts]]
         texts += [message.text for message in self.draft.ephemera.messages]
@@ -180,7 +180,7 @@ class _TurnPlanner:
         return tokens <= self._room().left
 
     def fit(self) -> TentativeTurn:
-        """The turn within its budget, as far as that can be done."""
+        """Fit the turn within its budget, as far as possible."""
         limit = self.draft.room.limit
         turn = self._compose()
         if turn.prompt.tokens <= limit:
@@ -195,12 +195,12 @@ class _TurnPlanner:
         self.attached = turn.attachments
         turn = self._make_room(turn.turn_tokens)
         if (over := turn.prompt.tokens - limit) > 0:
-            # Names and summaries took more than was reckoned: give up that much more.
+            # Names and summaries took more than estimated: free up that much more.
             turn = self._make_room(turn.turn_tokens + over + SEAMS)
         return turn if turn.prompt.tokens <= limit else self._make_room(limit)
 
     def report_unseen(self, attachments: Sequence[Attachment]) -> None:
-        """Says which new pictures the model is told of and not shown."""
+        """Report which new pictures the model is told about but not shown."""
         pictured = [a for a in attachments if a.item.pictures]
         if not self.assembler.layout.hides_pictures or not pictured:
             return
@@ -214,17 +214,17 @@ class _TurnPlanner:
 
     @property
     def reported(self) -> Attachments:
-        """What is to be said of the turn besides what its attachments say."""
+        """Return everything to report about the turn, apart from what its attachments report."""
         return Attachments(left_out=tuple(self.reports), warnings=tuple(self.warnings))
 
     def _make_room(self, tokens: int) -> TentativeTurn:
-        """The turn once what was sent gave way to `tokens` of it."""
+        """Return the turn after `tokens` of what was sent made room for it."""
         if self._shrink(tokens, OVER_WINDOW_REASON) and OVER_WINDOW not in self.boundaries:
             self.boundaries.append(OVER_WINDOW)
         return self._drop_new(self._compose(), self.draft.room.limit)
 
     def _drop_new(self, turn: TentativeTurn, limit: int, *, above: int = -1) -> TentativeTurn:
-        """Leaves out unsent items with a priority number above `above` until the request is within
+        """Leave out unsent items with a priority number above `above` until the request is within
         `limit`. With a floor it is all or nothing: dropping some would not help."""
         state, assembler = self.page.state, self.assembler
         attachments = turn.attachments.attachments
@@ -245,8 +245,8 @@ class _TurnPlanner:
         return compose(self.page, self.draft, self.attached, self.assembler)
 
     def _shrink(self, turn_tokens: int, reason: str) -> bool:
-        """Prunes what was sent; whether that changed anything. Attachments that it took away are
-        not laid down again in the same breath; of others a new version is still to be sent."""
+        """Prune what was sent, and return whether that changed anything. Attachments that it
+        removed are not laid down again at once; new versions of others are still sent."""
         state, attached = self.page.state, self.attached.attachments
         outcome = prune(
             self.page, self.assembler, self.draft.room,
@@ -271,7 +271,7 @@ class _TurnPlanner:
 def plan_results(
     page: Page, draft: Draft, answer: CallResults, assembler: Assembler, sent: SentPrompt | None
 ) -> RequestPlan:
-    """The next request of the turn under way, with the results of its tool calls.
+    """Return the next request of the current turn, with the results of its tool calls.
 
     Raises:
         BudgetError: what must be sent does not fit.
@@ -318,18 +318,18 @@ class _ResultsPlanner:
             self._most = int(share * draft.room.limit)
 
     def fit(self) -> None:
-        """Brings the request within its budget, as far as that can be done: what was sent gives way
-        first; then what was not sent yet is shortened."""
+        """Bring the request within its budget, as far as possible: what was sent goes first; then
+        unsent parts are shortened."""
         if self.prompt.tokens <= self._most:
             return
         limit, settings = self._draft.room.limit, self._before.settings
-        # How much shorter the results can become: what is left then is the lines that say so.
+        # How much shorter the results can become: only the lines saying so would be left.
         longest = sum(self._assembler.count_text(result.text) for result in self._answer.results)
         notices = notice_tokens(self._digests) * len(self._answer.results)
         slack = too_long = 0
         for attempt in range(ATTEMPTS):
             if is_last := attempt == ATTEMPTS - 1:
-                # Whatever may go, before a request is refused that could have been sent.
+                # Drop whatever may go, before refusing a request that could have been sent.
                 slack = limit
                 self._shorten(longest)
             self.page, self.prompt = self._lay_out()
@@ -351,7 +351,7 @@ class _ResultsPlanner:
                 return
 
     def bring_along(self) -> None:
-        """Lays down what the results brought, if nothing had to give way."""
+        """Lay down what the results brought, if nothing had to make room."""
         found = self._answer.found
         if not found:
             return
@@ -365,7 +365,8 @@ class _ResultsPlanner:
             self._reports += [no_room(attachment, self._assembler) for attachment in found]
 
     def decided_draft(self) -> Draft:
-        """The draft with what stands of the attachments, and all that is to be said of the rest."""
+        """Return the draft with the attachments that stand, and everything to report about the
+        rest."""
         draft, state = self._draft, self.page.state
         standing = tuple(a for a in self._attachments if stands(state, a.item))
         reports = [*self._reports, *self._unloaded, *report_pruned(self._pruned)]
@@ -382,7 +383,7 @@ class _ResultsPlanner:
         return replace(draft, attachments=attached, boundaries=(*draft.boundaries, *crossed))
 
     def _lay_out(self) -> tuple[Page, Prompt]:
-        """A page of its own with the results as they are now, and its prompt."""
+        """Return a page of its own with the current results, and its prompt."""
         page = self._start.copy()
         blocks: tuple[Block, ...] = (*self._results, *self._loads)
         message = Message(role="tool", blocks=blocks, id=page.next_id())
@@ -414,12 +415,12 @@ def _while_cold(boundary: Boundary) -> str:
 def _still_without(
     left_out: Sequence[LeftOut], state: State, reports: Sequence[LeftOut]
 ) -> list[LeftOut]:
-    """What the turn went without before and still does: not of results that are gone, or that were
-    shortened once more."""
+    """Return what the turn still goes without: not counting results that are gone, or that were
+    shortened again."""
     reported = {report.what for report in reports}
     reasons = (*ABSENCE_REASONS, "still_out")
     without = [o for o in left_out if o.reason in reasons and o.what not in reported]
-    # A turn may have very many steps: they are looked through only if there is something to find.
+    # A turn may have very many steps: they are searched only if there is something to find.
     if not any(is_result(omission.what) for omission in without):
         return without
     turn = state.envelope.cached.since(state.turn.start or 0)

@@ -29,7 +29,7 @@ from lamina.core.values.item import Attachment, ItemId
 from lamina.core.values.message import Message
 from lamina.core.values.patch import Display, Patch, PatchOp
 
-# A summary of so many tokens is made even if it takes all that is left.
+# A summary of this many tokens is made even if it uses all the room that is left.
 SHORT_SUMMARY = 60
 
 
@@ -44,8 +44,8 @@ def prune(
     keep_last: bool = False,
     cold: bool = False,
 ) -> PruneOutcome:
-    """Prunes what was sent: the middle of history if that is enough and fair, else everything is
-    laid out anew. With `keep_last` the latest exchange stays whatever its size. `cold` says that
+    """Prune what was sent: the middle of history if that is enough and fair, else everything is
+    laid out again. With `keep_last` the latest exchange stays whatever its size. `cold` means that
     no bytes are in the cache any more."""
     room = budget.beside(assemble_standing(page.state, assembler), turn_tokens)
     outcome = _prune_middle(page, assembler, room, reason, attached, cold=cold)
@@ -56,10 +56,10 @@ def _prune_middle(
     page: Page, assembler: Assembler, room: Room, reason: str, attached: Sequence[Attachment],
     *, cold: bool,
 ) -> PruneOutcome | None:  # fmt: skip
-    """Takes the middle out of history. The head, with what the conversation set out from, keeps
-    its bytes and its cache; the latest exchanges stay, and more of them than of the head if the
-    cache is cold: they cost no more then, and are worth more. None if that would not do, or would
-    put out an item while one of less worth stays."""
+    """Remove the middle of history. The head, with what the conversation set out from, keeps its
+    bytes and its cache; the latest exchanges stay, and more of them than of the head if the cache
+    is cold: they cost no more then, and are worth more. Returns None if that would not do, or would
+    remove an item while one of less worth stays."""
     state, settings = page.state, page.state.settings
     free = room.for_history
     goal = int(settings.prune_to * free)
@@ -112,8 +112,8 @@ def _short_edge(
     state: State, messages: Sequence[Message], sizes: Sequence[int], going: range, goal: int,
     kept: int, assembler: Assembler, reason: str,
 ) -> Exchange | None:  # fmt: skip
-    """The last exchange of those that go, if little would be left without it: one that filled most
-    of the window would else be gone as soon as it was read."""
+    """Return the last of the removed exchanges, if little would be left without it: one that filled
+    most of the window would otherwise be gone as soon as it was read."""
     if kept >= FULL_ENOUGH * goal:
         return None
     room, count = goal - kept, assembler.count_text
@@ -123,8 +123,8 @@ def _short_edge(
 def _evicted_by(
     before: State, after: State, goal: int, attached: Sequence[Attachment], assembler: Assembler
 ) -> tuple[PruneCandidate, ...] | None:
-    """Of the items that no longer stand, those that this turn does not lay down again; None if
-    one of them is worth more than one that stays, or would leave an earlier version of itself."""
+    """Return the items that no longer stand and that this turn does not lay down again; None if one
+    of them is worth more than one that stays, or would leave an earlier version of itself."""
     lost: list[PruneCandidate] = []
     staying: list[PruneCandidate] = []
     for candidate in standing_sizes(before, assembler, attached):
@@ -158,7 +158,7 @@ def _evicted_by(
 def drop_over(
     sized: Sequence[PruneCandidate], limit: int
 ) -> tuple[int, tuple[PruneCandidate, ...]]:
-    """Tokens of what stays within `limit`, and what has to go for it."""
+    """Return the tokens of what stays within `limit`, and what has to go for it."""
     choice = drop_until(sized, sum(candidate.tokens for candidate in sized) - limit)
     return sum(candidate.tokens for candidate in choice.kept), choice.dropped
 
@@ -171,8 +171,8 @@ def _prune_by_worth(
     page: Page, assembler: Assembler, room: Room, reason: str, attached: Sequence[Attachment],
     *, keep_last: bool,
 ) -> PruneOutcome:  # fmt: skip
-    """Lays everything out anew: first what applies to this turn, then the rest of the library by
-    worth, and as much of the latest history as fits `prune_to` of the room that is left."""
+    """Lay everything out again: first what applies to this turn, then the rest of the library by
+    worth, and as much of the latest history as fits `prune_to` of the remaining room."""
     state, settings = page.state, page.state.settings
     free = max(0, room.free)
     rest = int(settings.prune_to * free)
@@ -194,7 +194,7 @@ def _prune_by_worth(
     tokens += sum(sizes[cut:])
     edge = _short_edge(state, messages, sizes, range(cut), rest, tokens, assembler, reason)
     left = spare - sum(sizes[cut:]) - (rest - tokens if edge else 0)
-    # A long summary that filled what was made free would soon have to be made again.
+    # A long summary that filled the freed room would soon have to be made again.
     summary_room = min(left, max(left // 2, SHORT_SUMMARY))
     return consolidate(
         page, assembler, reason,

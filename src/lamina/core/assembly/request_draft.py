@@ -1,5 +1,5 @@
-"""A request before it is decided: the draft of a turn, the page that its entries are written on,
-and the plan that comes of both.
+"""A request before it is decided: the draft of a turn, the page on which its entries are written,
+and the plan that results from both.
 
 Law: the state of a page is always the fold of what was written on it.
 """
@@ -40,14 +40,14 @@ class Page:
         self._written: list[Entry] = []
 
     def copy(self) -> "Page":
-        """A page that goes on from here and leaves this one as it is."""
+        """Return a page that continues from here and leaves this one unchanged."""
         page = Page(self.state, at=self.at, mint=self._mint)
         page._written = list(self._written)
         page.began_at = self.began_at
         return page
 
     def take(self, other: "Page") -> None:
-        """Goes on where a copy of this page got to."""
+        """Continue from where a copy of this page got to."""
         self.state, self._written = other.state, list(other._written)
 
     @property
@@ -64,15 +64,14 @@ class Page:
         return cast(E, entry)
 
     def transform(self, transformer: str, patch: Patch) -> TransformEntry:
-        """Writes a patch down, without what it would only repeat."""
+        """Write a patch, without what it would only repeat."""
         state = self.state
         patch = shorten_patch(patch, state.envelope, state.requests.sent is not None)
         return self.write(TransformEntry, transformer=transformer, patch=patch)
 
 
 class Ephemera(Struct, frozen=True, kw_only=True):
-    """What hooks add to one request only and change for it, who they were, and how they want it
-    shown."""
+    """What hooks add or change for one request only, which hooks they were, and what they show."""
 
     messages: tuple[Message, ...] = ()
     patches: tuple[OnceOps, ...] = ()
@@ -83,7 +82,7 @@ class Ephemera(Struct, frozen=True, kw_only=True):
         return bool(self.messages or self.patches)
 
     def apply_to(self, state: State) -> State:
-        """The state whose next request has all this."""
+        """Return the state whose next request has all this."""
         envelope = replace(state.envelope, uncached=state.envelope.uncached + self.messages)
         return replace(state, envelope=envelope, once=state.once + self.patches)
 
@@ -92,7 +91,7 @@ NOTHING_ADDED = Ephemera()
 
 
 class Draft(Struct, frozen=True, kw_only=True):
-    """What was typed, what could be read of what was attached, and where it goes."""
+    """What was typed, what could be read of the attachments, and the target."""
 
     target: Target
     room: Budget
@@ -104,22 +103,22 @@ class Draft(Struct, frozen=True, kw_only=True):
     tool_texts: tuple[ToolText, ...] = ()
     # What hooks add to this request only.
     ephemera: Ephemera = NOTHING_ADDED
-    # What a compaction right before it took away, and that it was one.
+    # What a compaction right before it removed, and that it was one.
     reports: tuple[LeftOut, ...] = ()
     boundaries: tuple[Boundary, ...] = ()
     # What that compaction costs and saves.
     summary: HistoryPrice | None = None
-    # Whether the provider refused this question once before, as too long.
+    # Whether the provider already refused this question once as too long.
     retry: bool = False
-    # What others sent to the target lately, which may be in its cache.
+    # What others recently sent to the target, which may be in its cache.
     recent: RecentPrefixes = NOTHING_RECENT
 
 
 class CallResults(Struct, frozen=True, kw_only=True):
-    """What answers the calls of the turn under way, beside its draft. `attachments` went along with
+    """The answers to the calls of the current turn, beside its draft. `attachments` went along with
     the turn so far; `left_out` is what it went without, and still does. `wholes` are the digests of
-    results that were cut before, where the state does not say. `found` is what the results brought
-    and `loads` what they load, which comes along if nothing has to give way to it."""
+    results that were cut before, where the state does not have them. `found` is what the results
+    brought and `loads` what they load, which comes along if nothing has to make room for it."""
 
     results: tuple[ToolResult, ...]
     attachments: tuple[Attachment, ...] = ()
@@ -130,11 +129,11 @@ class CallResults(Struct, frozen=True, kw_only=True):
 
 
 class RequestPlan(Struct, frozen=True, kw_only=True):
-    """A request that is decided: what to append, and what to send."""
+    """A decided request: what to append, and what to send."""
 
     state: State
     entries: tuple[Entry, ...]
     prompt: Prompt
     request: RequestEntry
-    # What of the attachments is in it; the next request of the same turn goes on with these.
+    # The included attachments; the next request of the same turn continues with these.
     kept: tuple[Attachment, ...]

@@ -1,4 +1,4 @@
-"""The last act before encoding: the prefix is checked, and the request is written down."""
+"""The last act before encoding: the prefix is checked, and the request is recorded."""
 
 from collections.abc import Sequence
 from itertools import takewhile
@@ -45,7 +45,7 @@ from lamina.core.values.request import (
 )
 from lamina.errors import WindowExceeded
 
-# Boundaries at which messages are laid out otherwise, also where nothing else had to be written.
+# Boundaries that change the layout of messages, even if nothing else had to be written.
 _LAYOUT_CHANGES = ("model_change", "settings_change")
 # What becomes of texts with another renderer.
 _REORDERED = "what is personal stands behind what is shared"
@@ -55,7 +55,7 @@ _THINKING_MOVED = RecordedReason(
     text="thinking is sent only behind what it was bound to",
     moved=MovedParts(sources=(THINKING_SOURCE,)),
 )
-# So many answers are named one by one.
+# Up to this many answers are named one by one.
 _NAMED = 6
 # What to do about a request that is too large, by its largest layer.
 _ADVICE = {
@@ -69,8 +69,8 @@ _ADVICE = {
 
 
 class PrefixCheck(Struct, frozen=True, kw_only=True):
-    """How a request goes with the one before it: where they agree, the boundaries that this lies
-    at, and a warning if nothing explains it."""
+    """How a request compares with the one before it: where they agree, the boundaries it lies at,
+    and a warning if nothing explains a difference."""
 
     agreement: Agreement
     boundaries: tuple[Boundary, ...]
@@ -86,8 +86,8 @@ def record_request(
     *,
     cold: bool = False,
 ) -> RequestPlan:
-    """The plan with its request entry. The attachments and boundaries of the draft are those that
-    were decided on. `cold` says that no earlier prefix is in the cache.
+    """Return the plan with its request entry. The attachments and boundaries of the draft are those
+    that were decided on. `cold` means that no earlier prefix is in the cache.
 
     Raises:
         WindowExceeded: it does not fit.
@@ -151,7 +151,7 @@ def _check_prefix(
     copy: RequestCopy,
 ) -> PrefixCheck:
     boundaries = draft.boundaries
-    # Laid out alike, another target moves nothing.
+    # With the same layout, another target moves nothing.
     own = _layout_reasons(boundaries, prompt) if sent and sent.layout != assembler.layout else []
     upgrade = _renderer_change(sent, assembler, prompt)
     own += [upgrade] if upgrade else []
@@ -183,7 +183,7 @@ def _write_request(
     base: RequestEntry | None,
     routing_key: str,
 ) -> RequestEntry:
-    """Writes the entry of a request that goes on from `base`."""
+    """Write the entry of a request that continues from `base`."""
     session, target, layout = page.state.session, draft.target, assembler.layout
     agreeing = context.agreement.segments
     shared = agreeing if base else 0
@@ -227,7 +227,7 @@ def _write_request(
 
 
 def _price_history(state: State, draft: Draft, prompt: Prompt) -> HistoryPrice | None:
-    """What history costs that is read afresh, and what a summary of it did or would."""
+    """Return the cost of reading history again, and of a summary of it, made or possible."""
     if draft.summary is not None:
         return draft.summary
     if not (history := total_tokens(prompt.history)):
@@ -244,8 +244,9 @@ def _price_history(state: State, draft: Draft, prompt: Prompt) -> HistoryPrice |
 
 
 def _layout_reasons(boundaries: Sequence[Boundary], prompt: Prompt) -> list[RecordedReason]:
-    """Another target or layout is a reason by itself, for what messages carry of it: thinking that
-    one vendor signed, and where items stand. Another promotion moves parts of L1, too."""
+    """Return the reasons that another target or layout gives by itself, for what messages carry of
+    it: thinking signed by one vendor, and where items stand. Another promotion moves parts of L1,
+    too."""
     return [
         RecordedReason(
             text=boundary.reason,
@@ -282,8 +283,8 @@ def _system_sources(prompt: Prompt) -> tuple[str, ...]:
 def _truly_out(
     state: State, kept: Sequence[Attachment], draft: Draft, left_out: Sequence[LeftOut]
 ) -> tuple[LeftOut, ...]:
-    """Less what was taken away and stands again in the same request, and the descriptions of tools
-    that are in the list instead."""
+    """Return these without what was removed and stands again in the same request, and without
+    descriptions of tools that are in the list instead."""
     if not left_out:
         return ()
     allowed = draft.allowed_tools
@@ -295,13 +296,14 @@ def _truly_out(
 
 
 def _is_outdated(state: State, item: ItemId) -> bool:
-    """Whether an earlier version of an item stands, and no longer the one of the last request."""
+    """Return whether an earlier version of an item stands, and no longer that of the last
+    request."""
     then, now = state.requests.sent_standing.get(item), state.library.standing[item]
     return then is not None and then.current not in now.versions and now.current in then.versions
 
 
 def _unreported(state: State, left_out: Sequence[LeftOut]) -> list[LeftOut]:
-    """Items that stood in the last request and no longer do, whatever took them away."""
+    """Return items that stood in the last request and no longer do, whatever removed them."""
     if state.requests.sent_standing is state.library.standing:
         return []
     reported = {omission.what for omission in left_out}
@@ -321,7 +323,7 @@ def _unreported(state: State, left_out: Sequence[LeftOut]) -> list[LeftOut]:
 
 
 def _out_of_copy(state: State, copy: RequestCopy) -> list[LeftOut]:
-    """Items that stand, and that a hook took out of this request alone."""
+    """Return items that stand, and that a hook removed from this request alone."""
     if not state.once or has_grown(state.envelope, copy.envelope):
         return []
     there = find_laid_versions(copy.envelope, {})
@@ -336,8 +338,8 @@ def _out_of_copy(state: State, copy: RequestCopy) -> list[LeftOut]:
 def _thinking_left_out(
     messages: Chain[Message], prompt: Prompt, sent: SentPrompt | None, agreement: Agreement
 ) -> list[LeftOut]:
-    """The thinking that was sent in the last request, or came since, and is not in this one. What
-    was left out before is not reported again."""
+    """Return the thinking that was sent in the last request, or came since, and is not in this one.
+    What was left out before is not reported again."""
     if prompt.standing is None:
         return []
     last = sent.prompt.last_message if sent else ""
@@ -376,7 +378,7 @@ def _describe(
     if not attachments:
         return ()
     start, cached = state.turn.start, state.envelope.cached
-    # A patch may have taken the question away.
+    # A patch may have removed the question.
     context = cached[start].context if start is not None and start < len(cached) else None
     full = {use.item for use in context.uses if use.form == "full"} if context else set()
     context_items = []
@@ -407,7 +409,8 @@ def _describe(
 
 
 def read_attachments(context: RequestContext, items: ItemVersions) -> tuple[Attachment, ...]:
-    """The attachments that a request context describes, as far as their contents are known."""
+    """Return the attachments that a request context describes, as far as their contents are
+    known."""
     return tuple(
         Attachment(
             item=items[key],
@@ -421,7 +424,8 @@ def read_attachments(context: RequestContext, items: ItemVersions) -> tuple[Atta
 
 
 def _size_tools(tools: tuple[ContextTool, ...], prompt: Prompt) -> tuple[ContextTool, ...]:
-    """The tools with what each takes of the request. They stand first, in the order of the list."""
+    """Return the tools with their sizes in the request. They come first, in the order of the
+    list."""
     if not tools:
         return ()
     segments = [link.segment for link in prompt.front]
@@ -430,7 +434,7 @@ def _size_tools(tools: tuple[ContextTool, ...], prompt: Prompt) -> tuple[Context
 
 
 def _describe_loaded(state: State, draft: Draft, assembler: Assembler) -> list[ContextTool]:
-    """The tools that results loaded: those of an earlier turn are kept."""
+    """Return the tools that results loaded: those of an earlier turn are kept."""
     if not (state.loaded and draft.target.loads_late and state.envelope.tool_list):
         return []
     turn = state.envelope.cached.since(state.turn.start or 0)

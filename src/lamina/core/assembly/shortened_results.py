@@ -1,10 +1,10 @@
 """Tool results that are too long: shortened in the middle, and read back by a handle with
 `read_result`.
 
-Laws: a text that lost its middle says so, and says how to read the rest if the model can. A
-handle is the beginning of the digest of all that the tool gave: the same text has the same handle
-on every branch, in every fork and after every restart. A model is told about a handle where it
-can use one, and nowhere else. What is wrong with a call is its result.
+Laws: a text that lost its middle says so, and says how to read the rest if the model can. A handle
+is the beginning of the digest of the tool's whole output: the same text has the same handle on
+every branch, in every fork and after every restart. A model is told about a handle only where it
+can use one. An error in a call is reported as its result.
 """
 
 import re
@@ -19,8 +19,8 @@ from lamina.core.values.message import Message, ToolDefinition, ToolResult
 from lamina.core.values.patch import ResultsReplace
 from lamina.core.values.request import LeftOut
 
-# The least digits of a digest that make a handle, and the most tokens of a page: of the room that a
-# request has at most this share, and never less than a few lines.
+# The minimum digits of a digest that make a handle, and the maximum tokens of a page: at most this
+# share of a request's room, and never less than a few lines.
 DIGITS = 8
 MAX_TOKENS, LEAST_TOKENS, PAGE_SHARE = 8_000, 500, 8
 _HANDLE = re.compile(rf"\s*r?([0-9a-f]{{{DIGITS},64}})\s*")
@@ -57,7 +57,7 @@ READ_RESULT = ToolDefinition(
 
 
 class ReadArguments(Struct, frozen=True, kw_only=True):
-    """What a call of the tool says."""
+    """The arguments of a call of the tool."""
 
     handle: str
     lines: str = ""
@@ -66,18 +66,18 @@ class ReadArguments(Struct, frozen=True, kw_only=True):
 
 
 def make_handle(digest: str) -> str:
-    """The handle of what has this digest."""
+    """Return the handle of what has this digest."""
     return f"r{digest[:DIGITS]}"
 
 
 def digits_of(handle: str) -> str:
-    """What the digest begins with that a handle is for; empty if it is none."""
+    """Return the digest prefix that a handle stands for; empty if it is not a handle."""
     match = _HANDLE.fullmatch(handle.lower())
     return match[1] if match else ""
 
 
 def can_read_results(state: State) -> bool:
-    """Whether the model has the tool: the engine's own, not somebody else's of that name."""
+    """Return whether the model has the tool: the engine's own, not someone else's of that name."""
     return any(is_reader(tool) for tool in state.envelope.tools)
 
 
@@ -86,37 +86,37 @@ def is_reader(tool: ToolDefinition) -> bool:
 
 
 def say_how_to_read(digest: str) -> str:
-    """What stands where a result was cut."""
+    """Return the text that stands where a result was cut."""
     return f"{READ_RESULT.name} gives the rest: handle {make_handle(digest)}"
 
 
 def page_tokens(limit: int) -> int:
-    """The most tokens of a page, where requests may have `limit`."""
+    """Return the maximum tokens of a page, where requests may have `limit`."""
     return max(LEAST_TOKENS, min(MAX_TOKENS, limit // PAGE_SHARE))
 
 
 Count = Callable[[str], int]
 
-# What the line about a removed middle costs, also if it says how to read what is gone.
+# What the line about a removed middle costs, including how to read what is gone.
 NOTICE_TOKENS, READABLE_NOTICE_TOKENS = 24, 48
 _GAP = re.compile(
     r"\[\.\.\. ([\d,]+) tokens removed to fit the context window(?:; [^\n\]]{,80})? \.\.\.\]"
 )
-# What stands instead of a handle in what was itself read by one.
+# What replaces a handle in text that was itself read by one.
 FEWER_LINES = "ask for fewer lines"
 # Less than this of an exchange is not worth keeping.
 LEAST_RESULTS = 500
 
 
 def shorten_text(text: str, limit: int, count: Count, how_to_read: str = "") -> str:
-    """`text` with about `limit` tokens of it left, and a line in place of its middle, which says
-    `how_to_read` that if it is given."""
+    """Return `text` shortened to about `limit` tokens, with a line in place of its middle, which
+    includes `how_to_read` if given."""
     size = count(text)
     if size <= limit:
         return text
     half = len(text) * limit // size // 2
     end = len(text) - half
-    # A gap that was there before goes with the middle, and its tokens are still missing.
+    # An earlier gap goes with the middle, and its tokens are still missing.
     before = sum(int(tokens.replace(",", "")) for tokens in _GAP.findall(text, half, end))
     gone = f"{size - limit + before:,} tokens removed to fit the context window"
     gap = "; ".join(filter(None, (gone, how_to_read)))
@@ -124,7 +124,8 @@ def shorten_text(text: str, limit: int, count: Count, how_to_read: str = "") -> 
 
 
 def find_level(sizes: Sequence[int], goal: int) -> int:
-    """What the large ones come down to, so that all are within `goal`; the small ones stay."""
+    """Return the size to which the large ones are cut, so that all are within `goal`; the small
+    ones stay."""
     rest = sorted(sizes)
     while rest and rest[0] * len(rest) <= goal:
         goal -= rest.pop(0)
@@ -137,8 +138,8 @@ def shorten_results(
     count: Count,
     digests: Mapping[str, str] | None = None,
 ) -> tuple[list[ToolResult], list[LeftOut]]:
-    """Tool results with `excess` tokens less: the largest lose their middle, and say so. With the
-    `digests` of all that each was, by call, they say how to read it."""
+    """Return tool results with `excess` tokens less: the largest lose their middle, and say so.
+    With the `digests` of the whole results, by call, they say how to read them."""
     sizes = {result.call_id: count(result.text) for result in results}
     goal = sum(sizes.values()) - excess - notice_tokens(digests) * len(results)
     level = find_level(tuple(sizes.values()), goal)
@@ -155,14 +156,14 @@ def shorten_results(
 
 
 def notice_tokens(digests: Mapping[str, str] | None) -> int:
-    """What the line about a removed middle costs."""
+    """Return the tokens of the line about a removed middle."""
     return NOTICE_TOKENS if digests is None else READABLE_NOTICE_TOKENS
 
 
 def _how_to_read(result: ToolResult, digests: Mapping[str, str] | None) -> str:
     if digests is None:
         return ""
-    # What was read by a handle says at its head by which.
+    # Text read by a handle names that handle in its head.
     return (
         FEWER_LINES if result.name == READ_RESULT.name else say_how_to_read(digests[result.call_id])
     )
@@ -171,15 +172,15 @@ def _how_to_read(result: ToolResult, digests: Mapping[str, str] | None) -> str:
 def find_digests(
     state: State, message: str, results: Sequence[ToolResult]
 ) -> dict[str, str] | None:
-    """The digests of all that results of a message were, by call; None if the model has nothing to
-    read them with."""
+    """Return the digests of a message's whole results, by call; None if the model has no tool to
+    read them."""
     if not can_read_results(state):
         return None
     return {result.call_id: whole_digest(state, message, result) for result in results}
 
 
 def result_name(result: ToolResult) -> str:
-    """What a result is called in reports."""
+    """Return the name of a result in reports."""
     return f"result:{result.call_id}"
 
 
@@ -188,7 +189,7 @@ def is_result(what: str) -> bool:
 
 
 class Exchange(Struct, frozen=True, kw_only=True):
-    """A call and its results that stay, shortened where they have to be."""
+    """A call and its results that stay, shortened where necessary."""
 
     start: int
     ops: tuple[ResultsReplace, ...] = ()
@@ -199,8 +200,8 @@ def shorten_exchange(
     state: State, messages: Sequence[Message], sizes: Sequence[int], within: range, room: int,
     count: Count, reason: str,
 ) -> Exchange | None:  # fmt: skip
-    """The last exchange within these messages, brought down to `room`; None if too little of it
-    would be left, or if it is not a call with its results."""
+    """Return the last exchange within these messages, cut to `room`; None if too little of it would
+    be left, or if it is not a call with its results."""
     cuts = [cut for cut in find_cuts(messages) if cut in within]
     if not cuts or within.stop - cuts[-1] != 2:
         return None

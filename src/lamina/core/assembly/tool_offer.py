@@ -1,19 +1,18 @@
-"""Which tools a request offers: the plan of the list, and what is left of it when the request is
-made.
+"""Which tools a request offers: the planned list, and what remains of it when the request is made.
 
-Tools stand first on every wire, so a list that changes costs the whole prefix.
+Tools come first on every wire, so changing the list costs the whole prefix.
 
 Laws: tools that are always included are in the list. So are all that search may choose from, if
-they are few and short: such a pool joins whole, with the first request or at a boundary, and
-stays, so that nothing is hidden and nothing moves. Of a larger pool, chosen tools join while that
-is cheap: at a boundary, or a few times while a session is young; where the vendor loads tools
-late, at a boundary only. After that they are described where they are needed, as any item is, a
-long one in brief, and called through `use_tool`; at the next boundary they join. The engine's own
-tools stand in front from the first request on, those that find and call others where a pool is
-not offered whole; in a list that was sent without one of them it joins when the list moves
-anyway, or when a person adds it again.
+they are few and short: such a pool joins whole, with the first request or at a boundary, and stays,
+so that nothing is hidden and nothing moves. From a larger pool, chosen tools join while that is
+cheap: at a boundary, or a few times while a session is young; where the vendor loads tools late, at
+a boundary only. After that they are described where they are needed, like any item (a long one in
+brief), and called through `use_tool`; at the next boundary they join. The engine's own tools come
+first from the first request on, and those that find and call others are included where a pool is
+not offered whole; if one of them is missing from a sent list, it joins when the list moves anyway,
+or when a person adds it again.
 
-Nothing is offered that was removed, or that nobody here can run. It leaves at once: barred, where
+Nothing is offered that was removed, or that nothing here can run. It leaves at once: barred, where
 a request can say so and its list would otherwise stay; else by a break with that reason. What is
 offered is what is recorded.
 """
@@ -59,28 +58,28 @@ from lamina.core.values.selection import SelectedItem
 from lamina.core.values.settings import LOCAL_WIRES, Settings, Target
 from lamina.core.values.tool import OfferedTool, Toolset
 
-# A prefix up to this size is worth moving for a tool that can be called the plain way.
+# A prefix up to this size is worth moving for a tool that can then be called directly.
 JOIN_TOKENS = 8_192
 # At a boundary, chosen tools that were not called in this many messages leave the list.
 CALLED_WITHIN = 60
 NAMES_SHOWN = 12
-# A pool of no more tools than this, and of no more tokens than a setting and this part of the
-# window allow, is offered whole. `bench/small_pools.py` measures both.
+# A pool is offered whole if it has at most this many tools, and at most as many tokens as a setting
+# and this share of the window allow. `bench/small_pools.py` measures both.
 MAX_WHOLE_POOL = 24
 WHOLE_POOL_PART = 10
-# A chosen tool whose description has more characters than this is described in brief: some 200
-# tokens, as many as each of the ten tools of a search may take.
+# A chosen tool with a longer description (in characters) is described in brief: about 200 tokens,
+# as many as each of the ten tools of a search may use.
 LONG_DESCRIPTION = 800
-# Boundaries that have no reason of their own to add to that of a list.
+# Boundaries that add no reason of their own to that of a list.
 _SAID_BEFORE = ("first_request", "tools_change")
 
-# The least window in which results are read back: in a smaller one a page would hold a few lines.
+# The smallest window in which results are read back: in a smaller one a page would be a few lines.
 READER_WINDOW = 8_192
 
 
 class ToolPlan(Struct, frozen=True, kw_only=True):
-    """What becomes of the list: the new one with its reason, if it changes; the tools that are
-    described in the message instead; and what the request context says of it all."""
+    """The plan for the list: the new one with its reason, if it changes; the tools described in the
+    message instead; and what the request context says about them."""
 
     definitions: tuple[ToolDefinition, ...] | None = None
     reason: str = ""
@@ -88,21 +87,21 @@ class ToolPlan(Struct, frozen=True, kw_only=True):
     described: tuple[Attachment, ...] = ()
     # Described earlier, and in the list from now on: their descriptions may go.
     forget: tuple[ItemId, ...] = ()
-    # The tools of the list that are there, with why.
+    # The tools of the list that exist, with why.
     tools: tuple[ContextTool, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
 def describe_tool(tool: OfferedTool) -> Item:
-    """A tool as an item, for a model to read."""
+    """Return a tool as an item for a model to read."""
     definition = tool.definition
     head = ": ".join(filter(None, (definition.name, definition.description.strip())))
     return Item(id=tool.id, content=f"{head}\n{describe_arguments(definition.parameters)}")
 
 
 def describe_found(tool: OfferedTool, *, is_first: bool = True) -> Item:
-    """A tool as an item that is one of many: in brief. One that is not among the first has no
-    sentence either, unless its name is a single word."""
+    """Return a tool as an item that is one of many: in brief. After the first few, there is no
+    sentence either, unless the tool's name is a single word."""
     definition = tool.definition
     name, schema = definition.name, brief_schema(definition.parameters)
     if (is_first or _needs_sentence(tool)) and first_sentence(definition.description):
@@ -113,13 +112,13 @@ def describe_found(tool: OfferedTool, *, is_first: bool = True) -> Item:
 
 
 def describe_chosen(tool: OfferedTool) -> Item:
-    """A tool as an item that a question brings: in full, unless that is long."""
+    """Return a tool as an item that a question brings: in full, unless that is long."""
     item = describe_tool(tool)
     return item if len(item.content) <= LONG_DESCRIPTION else describe_found(tool)
 
 
 def standing_description(tool: OfferedTool, state: State) -> Item | None:
-    """The description of the tool, as it is now, that stands in the conversation."""
+    """Return the description of the tool, as it is now, that stands in the conversation."""
     if (standing := state.library.standing.get(tool.id)) is None:
         return None
     items = (describe_tool(tool), describe_found(tool), describe_found(tool, is_first=False))
@@ -127,8 +126,8 @@ def standing_description(tool: OfferedTool, state: State) -> Item | None:
 
 
 def is_described(tool: OfferedTool, state: State) -> bool:
-    """Whether the tool, as it is now, is described in the conversation, in full or in brief, or was
-    loaded in it."""
+    """Return whether the tool, as it is now, is described in the conversation, in full or in brief,
+    or was loaded in it."""
     return standing_description(tool, state) is not None or is_loaded(tool, state)
 
 
@@ -148,7 +147,7 @@ def _needs_sentence(tool: OfferedTool) -> bool:
 
 
 def is_loaded(tool: OfferedTool, state: State) -> bool:
-    """Whether a result in the conversation loads the tool, as it is now."""
+    """Return whether a result in the conversation loads the tool, as it is now."""
     loaded = state.loaded.get(tool.definition.name)
     forms = (define_found(tool), define_found(tool, is_first=False))
     return loaded is not None and loaded.item == tool.id and loaded.definition in forms
@@ -160,8 +159,8 @@ def is_small_pool(
     count: Callable[[ToolDefinition], int],
     target: Target | None = None,
 ) -> bool:
-    """Whether the tools that search may choose from are few and short enough to be offered whole.
-    `count` counts the tokens of one; without a target only the settings limit them."""
+    """Return whether the tools that search may choose from are few and short enough to be offered
+    whole. `count` counts the tokens of one; without a target only the settings limit them."""
     if not 0 < len(pool) <= MAX_WHOLE_POOL:
         return False
     if settings.tool_policy != "sticky" or not settings.tool_search.search:
@@ -178,13 +177,13 @@ def offers_whole_pool(
     boundary: Boundary | None,
     count: Callable[[ToolDefinition], int],
 ) -> bool:
-    """Whether the next request offers all tools that search may choose from. A list that search
-    made, and that was sent, stays as it is until a boundary."""
+    """Return whether the next request offers all tools that search may choose from. A list that
+    search made, and that was sent, stays as it is until a boundary."""
     last = state.requests.sent
     origins = {tool.origin for tool in last.context.tools} if last is not None else {WHOLE_POOL}
     if boundary is None and WHOLE_POOL not in origins:
         return False
-    # The reader of results stands in front of them.
+    # The reader of results comes before them.
     size = 1 + len(inclusion.present) + len(inclusion.agent)
     if target.max_tools and size > target.max_tools:
         return False
@@ -202,8 +201,8 @@ def plan_tools(
     searches: bool = True,
     whole: bool = False,
 ) -> ToolPlan:
-    """What the next request offers of what can be called (`inclusion`): what search chose, or all
-    of it (`whole`). `searches` says whether the model can search for the rest."""
+    """Return what the next request offers from the callable tools (`inclusion`): what search chose,
+    or all of it (`whole`). `searches` says whether the model can search for the rest."""
     return _Planner(state, target, inclusion, chosen, boundary, searches, whole).plan()
 
 
@@ -231,7 +230,7 @@ class _Planner:
         hits = [by_id[item] for item in self.hits if item in by_id]
         choice = inclusion.agent if whole or self.policy == "all" else hits
         self.chosen = {tool.definition.name: tool for tool in choice}
-        # Of those that are chosen, the ones that search found: they can be described instead.
+        # The chosen tools that search found: they can be described instead.
         self.hit_names = {name for name, tool in self.chosen.items() if tool.id in self.hits}
         self.there = self.present | self.agent
         self.manual = {tool.id for tool in inclusion.manual}
@@ -239,7 +238,7 @@ class _Planner:
         # The embedded model calls whatever it is offered; a tool for tools is beyond it.
         is_local = target.wire in LOCAL_WIRES
         window = min(target.window, state.settings.window or target.window)
-        # The engine's own tools: through them others are found and called, and results are read.
+        # The engine's own tools find and call others, and read results.
         self.own = engine_names(
             {*self.there, *state.withdrawn},
             speaks=(
@@ -279,13 +278,13 @@ class _Planner:
         )
 
     def _is_loaded(self, name: str) -> bool:
-        """Whether a chosen tool can be called already, because a result loaded it."""
+        """Return whether a chosen tool can be called already, because a result loaded it."""
         return (
             self.policy == "sticky" and self.loads_late and is_loaded(self.chosen[name], self.state)
         )
 
     def _may_join(self, new: Sequence[str]) -> bool:
-        """Whether chosen tools go into the list; if it has to change anyway, they do."""
+        """Return whether chosen tools join the list; they do if it has to change anyway."""
         state, settings = self.state, self.state.settings
         last = state.requests.sent
         if last is None or self.boundary is not None or not self.speaks_for_others:
@@ -296,7 +295,7 @@ class _Planner:
         if any(name in self.present for name in new) or self._changed():
             return True
         if self.loads_late:
-            # There a prefix that moves costs as much as reading it a dozen times.
+            # There, moving a prefix costs as much as reading it a dozen times.
             return False
         return state.tool_joins < (settings.tool_joins or 0) and last.tokens <= JOIN_TOKENS
 
@@ -308,7 +307,8 @@ class _Planner:
         )
 
     def _list(self, new: Sequence[str], described: Sequence[str]) -> list[str]:
-        """The names of the list, in order of first use. Without a reason to move, it stays."""
+        """Return the names of the list, in order of first use. Without a reason to move, it
+        stays."""
         unsent = self.state.requests.sent is None
         moves = bool(new or self._changed())
         first = [name for name in self.own if name not in self.standing]
@@ -326,12 +326,12 @@ class _Planner:
         return [*first, *keeps, *new, *late]
 
     def _is_added(self, name: str) -> bool:
-        """Whether a person added a tool of the engine's again that they had removed."""
+        """Return whether a person restored an engine tool that they had removed."""
         return self.state.library.members.get(tool_id("", name)) == "manual"
 
     def _within_limit(self, names: list[str]) -> tuple[list[str], list[str]]:
-        """The names that a provider takes, and those that are too many for it: first the reader of
-        results, then of what is chosen by search the latest, of what is always in the last."""
+        """Return the names that a provider accepts, and those over its limit: first the reader of
+        results, then the latest chosen by search, then the last of those always included."""
         if not self.most or len(names) <= self.most:
             return names, []
         last = [name for name in self.own if name == READ_RESULT.name]
@@ -342,7 +342,7 @@ class _Planner:
         return [n for n in names if n not in over], [n for n in names if n in over]
 
     def _described_before(self, described: Sequence[str]) -> list[str]:
-        """Tools that were described for earlier questions, and called since or chosen again."""
+        """Return tools described for earlier questions, and since called or chosen again."""
         candidates = self._called() - {*self.standing, *described, *self.chosen}
         tools = [
             name for name, tool in self.agent.items() if tool.id in self.state.library.standing
@@ -350,7 +350,7 @@ class _Planner:
         return [name for name in tools if name in candidates]
 
     def _idle(self) -> set[str]:
-        """Tools of the list that were chosen for some question and are of no use any more."""
+        """Return tools of the list that were chosen for some question and are no longer useful."""
         return {*self.standing} & {*self.agent} - {*self.chosen} - self._called()
 
     def _called(self) -> set[str]:
@@ -384,14 +384,14 @@ class _Planner:
             for name in names
             if name not in self.standing and (name not in others or self._is_added(name))
         ]
-        news = {
+        changes = {
             "new": [n for n in joiners if n not in self.own] or joiners,
             "changed": self._changed(),
             "barred until now": [n for n in leavers if n not in {**self.there, **ENGINE_TOOLS}],
             "not for this model": [n for n in leavers if n in ENGINE_TOOLS and n not in self.there],
             "not chosen any more": [name for name in leavers if name in self.there],
         }
-        text = "; ".join(f"{word}: {list_names(tools)}" for word, tools in news.items() if tools)
+        text = "; ".join(f"{word}: {list_names(tools)}" for word, tools in changes.items() if tools)
         text = text or "described in the conversation can be called"
         if self.boundary is not None and self.boundary.kind not in _SAID_BEFORE:
             text = f"{text} ({self.boundary.reason})"
@@ -426,7 +426,7 @@ class _Planner:
 
 
 def list_names(names: Sequence[str]) -> str:
-    """Names for people, the first of them if they are many."""
+    """Return names for people, only the first if there are many."""
     more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
     return ", ".join(names[:NAMES_SHOWN]) + more
 
@@ -437,7 +437,7 @@ NO_SERVER = ""
 
 class Implementations(Struct, frozen=True, kw_only=True):
     """Who runs calls: a runner with these tools; one that has none (`without_tools`), so that only
-    what an application brought as a definition can be run, by the application; or, with neither,
+    tools which an application brought as definitions can run, by the application; or, with neither,
     whoever sends the request, and all of them."""
 
     toolset: Toolset | None = None
@@ -445,7 +445,7 @@ class Implementations(Struct, frozen=True, kw_only=True):
 
 
 def settle_tools(page: Page, target: Target, implementations: Implementations) -> Attachments:
-    """Leaves nothing in the list that was removed or cannot be run, and says what went."""
+    """Remove from the list what was removed or cannot be run, and report it."""
     envelope = page.state.envelope
     if not (envelope.tools or envelope.listed or page.state.requests.sent_tools):
         return NOTHING  # as in every session without tools, twice a turn
@@ -470,7 +470,7 @@ class _Settlement:
             self.runnable = {tool.definition.name for tool in toolset.tools}
             inclusion = sort_tools(state, toolset.tools)
             if inclusion.agent:
-                # There is somebody to speak for.
+                # There is someone to search for.
                 self.runnable |= ENGINE_TOOLS.keys()
             elif inclusion.present:
                 # There are results to read.
@@ -497,8 +497,8 @@ class _Settlement:
         return self.runnable is None or name in self.runnable
 
     def _can_bar(self, fit: tuple[ToolDefinition, ...]) -> bool:
-        """Whether the list can stay as it was sent, with what does not fit barred: if it differs
-        by that alone, and there is no other reason to move it."""
+        """Return whether the list can stay as it was sent, with the rest barred: if nothing else
+        differs, and there is no other reason to move it."""
         state = self.state
         if not self.target.bars_tools or state.settings.tool_policy == "exact":
             return False
@@ -515,14 +515,14 @@ class _Settlement:
         offered = [tool.name for tool in tools if tool.name not in barred]
         leavers = [name for name in before if name not in offered]
         leavers += [name for name in barred if name not in listed]
-        # The engine's own tools go with those they are for.
+        # The engine's own tools go with those they serve.
         leavers = [name for name in leavers if name not in ENGINE_TOOLS] or leavers
-        news = {
+        changes = {
             "removed": [name for name in leavers if name in self.removed],
             "gone": [name for name in leavers if name not in self.removed],
             "back": [name for name in offered if name not in before and name not in ENGINE_TOOLS],
         }
-        parts = [f"{word}: {list_names(names)}" for word, names in news.items() if names]
+        parts = [f"{word}: {list_names(names)}" for word, names in changes.items() if names]
         if not parts:
             idle = [name for name in barred_names(envelope) if name not in barred]
             parts = [f"barred until now: {list_names(idle)}"]
@@ -530,7 +530,7 @@ class _Settlement:
         return f"tools {'; '.join(parts)}{stay}"
 
     def _report(self, before: Envelope) -> Attachments:
-        """What was offered, in the last request or until now, and is no longer."""
+        """Report what was offered, in the last request or until now, and is no longer."""
         state, last = self.state, self.state.requests.sent
         offered = {tool.name for tool in self.page.state.envelope.tools}
         sent = [tool.name for tool in state.requests.sent_tools]
@@ -559,7 +559,7 @@ class _Settlement:
 
 
 def barred_names(envelope: Envelope) -> tuple[str, ...]:
-    """What stands in the list and is not to be called."""
+    """Return the tools in the list that must not be called."""
     if not envelope.listed:
         return ()
     offered = {tool.name for tool in envelope.tools}
@@ -567,7 +567,7 @@ def barred_names(envelope: Envelope) -> tuple[str, ...]:
 
 
 def allowed_tools(envelope: Envelope, *, answer_only: bool) -> tuple[str, ...] | None:
-    """What may be called, if that is not all that stands in the list."""
+    """Return what may be called, if that is not everything in the list."""
     if answer_only and envelope.tool_list:
         return ()
     return tuple(tool.name for tool in envelope.tools) if envelope.listed else None
@@ -576,8 +576,8 @@ def allowed_tools(envelope: Envelope, *, answer_only: bool) -> tuple[str, ...] |
 def describe_offer(
     state: State, known: Sequence[ContextTool], toolset: Toolset | None
 ) -> tuple[ContextTool, ...]:
-    """The tools that stand on the wire, in their order, with why each is there: as that is `known`,
-    or was in the last request."""
+    """Return the tools on the wire, in order, with why each is there: as `known`, or as in the last
+    request."""
     names = [tool.name for tool in state.envelope.tool_list]
     if not names:
         return ()
@@ -594,6 +594,6 @@ def _plain_row(name: str, tool: OfferedTool | None) -> ContextTool:
 
 
 def removed_items(state: State, toolset: Toolset | None) -> frozenset[ItemId]:
-    """The tools that are there and were taken out of the session."""
+    """Return the tools that exist and were removed from the session."""
     tools = toolset.tools if toolset else ()
     return frozenset(tool.id for tool in tools if is_removed(state, tool))

@@ -20,7 +20,7 @@ from lamina.core.values.request import Attachments, LeftOut
 from lamina.errors import UsageError
 
 RULES_PART = "rules"
-# What the model is told of things it does not get, by the reason in the request context.
+# What the model reads about things it does not get, by the reason in the request context.
 ABSENCE_REASONS = {
     "missing": "not found",
     "ambiguous": "several have this name",
@@ -31,7 +31,7 @@ ABSENCE_REASONS = {
 }
 
 REMOVED_TOOL = "it was removed from this session and cannot be called"
-# Up to this many of one folder or tag are named one by one.
+# Up to this many of one folder or tag are named individually.
 FEW = 3
 
 
@@ -54,7 +54,7 @@ def in_wire_order(attachments: Iterable[Attachment]) -> tuple[Attachment, ...]:
 
 
 def is_laid_always(attachment: Attachment) -> bool:
-    """Whether an item is laid down with the first request. One with images never is."""
+    """Return whether an item is laid down with the first request. One with images never is."""
     return attachment.provenance.include == "always" and not attachment.item.pictures
 
 
@@ -113,8 +113,8 @@ def resolve(state: State, attachments: Sequence[Attachment]) -> tuple[Use, ...]:
 
 
 def _as_standing(state: State, item: Item) -> Item:
-    """The standing version that already shows all of `item`: a note that was active brought its
-    images along, and attaching it without them brings nothing new."""
+    """Return the standing version that already shows all of `item`: a note that was active brought
+    its images along, and attaching it without them adds nothing."""
     standing = state.library.standing.get(item.id)
     for version in standing.versions if standing and not item.pictures else ():
         earlier = state.library.items[item.id, version]
@@ -124,21 +124,21 @@ def _as_standing(state: State, item: Item) -> Item:
 
 
 def _only_adds(state: State, item: Item) -> bool:
-    """Whether what was last shown of `item` is all there still: it comes with pictures now, and
-    nothing changed."""
+    """Return whether everything last shown of `item` is still there: it comes with pictures now,
+    and nothing changed."""
     last = state.library.items[item.id, state.library.standing[item.id].versions[-1]]
     return last.content == item.content and set(last.pictures) <= set(item.pictures)
 
 
 def stands(state: State, item: Item) -> bool:
-    """Whether a block that shows all of `item` stands in the envelope."""
+    """Return whether a block that shows all of `item` stands in the envelope."""
     standing = state.library.standing.get(item.id)
     return standing is not None and _as_standing(state, item).version in standing.versions
 
 
 def applies(state: State, item: Item) -> bool:
-    """Whether the block that shows all of `item` is the one that applies: at a boundary only that
-    one stays."""
+    """Return whether the block that shows all of `item` is the one that applies: at a boundary only
+    that one stays."""
     standing = state.library.standing.get(item.id)
     return standing is not None and _as_standing(state, item).version == standing.current
 
@@ -149,7 +149,7 @@ def compose(
     attached: Attachments,
     assembler: Assembler,
 ) -> TentativeTurn:
-    """The turn with these attachments, written on a copy of the page."""
+    """Return the turn with these attachments, written on a copy of the page."""
     page = page.copy()
     attachments = attached.attachments
     state = page.state
@@ -177,7 +177,7 @@ def compose(
 
 
 def lay_found(page: Page, attached: Sequence[Attachment], found: Sequence[Attachment]) -> None:
-    """Lays down what the results of a turn under way brought, behind them, and names the rules that
+    """Lay down what the results of the current turn brought, after them, and name the rules that
     apply from here on: those `attached` and those found."""
     state = page.state
     new = [attachment for attachment in found if not stands(state, attachment.item)]
@@ -189,7 +189,7 @@ def lay_found(page: Page, attached: Sequence[Attachment], found: Sequence[Attach
         guidance = [a.item.id for a in (*attached, *found) if is_guidance(a.item.id)]
         in_force = _list_in_force(state, tuple(dict.fromkeys(guidance)))
         if in_force is not None:
-            # Behind the texts that it names.
+            # After the texts that it names.
             last = new[-1].item if new else _as_standing(state, rules[-1].item)
             ops = [*ops[:-1], ItemLay(item=last.id, version=last.version, in_force=in_force)]
     if ops:
@@ -198,7 +198,7 @@ def lay_found(page: Page, attached: Sequence[Attachment], found: Sequence[Attach
 
 
 def _list_absent(left_out: Sequence[LeftOut]) -> tuple[AbsentAttachment, ...]:
-    """What the model is told it does not get; many of one folder or tag in one line."""
+    """Return what the model is told it does not get; many of one folder or tag in one line."""
     if not left_out:
         return ()
     groups: dict[tuple[str, str], list[str]] = {}
@@ -217,16 +217,16 @@ def _list_absent(left_out: Sequence[LeftOut]) -> tuple[AbsentAttachment, ...]:
 
 def _absent(item: ItemId, why: str) -> AbsentAttachment:
     if item.startswith("tool:") and why == ABSENCE_REASONS["refused"]:
-        # Nobody attached it: it is described above, and somebody removed it.
+        # Not attached: it is described above, and was removed.
         return AbsentAttachment(label=f"the tool {label_of(item).lstrip('/')}", why=REMOVED_TOOL)
     return AbsentAttachment(label=label_of(item), why=why)
 
 
 def _list_in_force(state: State, guidance: tuple[ItemId, ...]) -> tuple[ItemId, ...] | None:
-    """The rules to name in this turn; None if the list that stands says it already. In eager no
+    """Return the rules to name in this turn; None if the standing list already says it. In eager no
     list outlives its turn."""
     standing = state.library.in_force if state.settings.promotion == "lazy" else None
     if not (guidance or standing):
         return None
-    # The order is not news: chosen items come by score, which differs from turn to turn.
+    # A new order is not a change: chosen items come by score, which differs from turn to turn.
     return guidance if set(guidance) != set(standing or ()) else None

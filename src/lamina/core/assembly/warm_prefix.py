@@ -1,9 +1,9 @@
 """What a request can find in a provider's cache that its own path did not leave there.
 
-Laws: sessions that begin alike are routed alike, as long as no key gets more requests than its
-vendor serves from one cache. A key stays while anything that was sent under it may still be read.
-What is predicted was sent to this target, with this key and these options, and is alive; it reaches
-the vendor's minimum and ends where the vendor's entries do.
+Laws: sessions that start alike are routed alike, as long as no key gets more requests than its
+vendor serves from one cache. A key stays while anything sent under it may still be read. What is
+predicted was sent to this target, with this key and these options, and is alive; it reaches the
+vendor's minimum and ends where the vendor's entries do.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,18 +22,18 @@ from lamina.core.values.request import Agreement, WarmStart
 from lamina.core.values.sent_prefix import DIGEST_DIGITS, RecentPrefixes, SentPrefix
 from lamina.core.values.settings import CacheRules, Target, cache_rules
 
-# A vendor serves about 15 requests a minute of one prefix and key from one cache; what is beyond
-# that goes to another machine. A session joins a key that had fewer than half as many, and so has
-# room for as many of its own; otherwise it takes the next key.
+# A vendor serves about 15 requests a minute for one prefix and key from one cache; the excess goes
+# to another machine. A session joins a key that had fewer than half as many, which leaves room for
+# as many of its own; if there is none, it uses the next key.
 JOINABLE_RATE = 8
-# Sessions that begin alike have at most so many keys, 240 requests a minute together.
+# Sessions that start alike have at most this many keys, together 240 requests a minute.
 MAX_KEYS = 16
 _KEY_DIGITS = 32
 
 
 class Routing(Struct, frozen=True, kw_only=True):
-    """What a request is routed by, empty for the name of its session, and what it may find because
-    of others."""
+    """The key a request is routed by, empty for the name of its session, and what it may find
+    because of others."""
 
     key: str
     warm: WarmStart | None = None
@@ -42,7 +42,7 @@ class Routing(Struct, frozen=True, kw_only=True):
 def plan_routing(
     state: State, prompt: Prompt, draft: Draft, agreement: Agreement, now: float
 ) -> Routing:
-    """The key of a request to be sent at `now`, and what its target should read of it because of
+    """Return the key of a request to be sent at `now`, and what its target should read because of
     others."""
     target, last = draft.target, state.requests.sent
     rules = cache_rules(state.settings, target)
@@ -60,7 +60,7 @@ def plan_routing(
 
 
 def _is_over(state: State, rules: CacheRules, now: float) -> bool:
-    """Whether what the last request left in the cache is gone."""
+    """Return whether what the last request left in the cache has expired."""
     lifetime, used_at = rules.lifetime_s, state.requests.cached_at
     return lifetime is not None and used_at is not None and now - used_at > lifetime
 
@@ -74,7 +74,7 @@ def choose_routing_key(
     *,
     alive: bool,
 ) -> str:
-    """What the request is routed by; the session's own name if nothing of it can be shared.
+    """Return the key a request is routed by; the session's own name if nothing can be shared.
     `alive` says that the last request on the path may still be in the cache of `target`."""
     own = state.session.session
     if not target.routes_by_key:
@@ -95,8 +95,8 @@ def choose_routing_key(
 
 
 def _shared_keys(prompt: Prompt) -> list[str]:
-    """The keys of sessions that begin like this one. The tools and the first text decide, which
-    vendors route by themselves: what projects, folders and rules bring behind them may differ, and
+    """Return the keys of sessions that start like this one. The tools and the first text decide, by
+    which vendors route themselves: what projects, folders and rules add after them may differ, and
     the beginning is still read."""
     segments = [link.segment for link in prompt.front]
     tools = [segment.digest for segment in segments if segment.layer == "tools"]
@@ -106,8 +106,8 @@ def _shared_keys(prompt: Prompt) -> list[str]:
 
 
 def _choose(keys: list[str], warm: Mapping[str, int], rates: Mapping[str, int]) -> str:
-    """The key with most of the prefix that can take another session; if none can, the one with the
-    fewest requests."""
+    """Return the key with most of the prefix that has room for another session; if none has, the
+    one with the fewest requests."""
     free = [key for key in keys if rates.get(key, 0) < JOINABLE_RATE]
     if free:
         return max(free, key=lambda key: warm.get(key, 0))
@@ -115,7 +115,7 @@ def _choose(keys: list[str], warm: Mapping[str, int], rates: Mapping[str, int]) 
 
 
 def sent_key(request: RequestEntry, state: State) -> str:
-    """What a request that was sent was routed by."""
+    """Return the key by which a sent request was routed."""
     return request.routing_key or request.cache_key or former_key(request, state)
 
 
@@ -123,8 +123,8 @@ def predict_warm_start(
     prompt: Prompt, base: str | None, rules: CacheRules, recent: RecentPrefixes,
     *, form: str, key: str, now: float, least: int,
 ) -> WarmStart | None:  # fmt: skip
-    """What the provider should read of a request because of others; None if that is not more than
-    `least`, which is expected anyway."""
+    """Return what the provider should read because of others; None if it is not more than `least`,
+    which is expected anyway."""
     best: WarmStart | None = None
     if not recent.prefixes:
         return None
@@ -145,21 +145,22 @@ def predict_warm_start(
 
 
 def _common_marks(prompt: Prompt, base: str | None, prefix: SentPrefix) -> Iterator[int]:
-    """Where both requests have a marker, so that what the one wrote is found by the other."""
+    """Return where both requests have a marker, so that the entries written by one are found by the
+    other."""
     if prefix.source == "session":
         yield from set(prefix.marks) & set(front_marks(prompt))
         return
     yield from front_marks(prompt)
     if prefix.base == base and base is not None:
-        # Both go on from the same answer: their histories end alike.
+        # Both continue from the same answer: their histories end alike.
         yield prompt.ends[1]
     if prefix.cached_run == prompt.cached_run():
         yield prefix.cached_run
 
 
 def front_marks(prompt: Prompt) -> tuple[int, ...]:
-    """The ends of what is shared and of the whole front, which all wires with markers mark; those
-    of a first request have one left for what is shared of L1."""
+    """Return the ends of the shared part and of the whole front, which all wires with markers mark;
+    a first request has one marker left for the shared part of L1."""
     run = prompt.shared_run()
     ends = {run, len(prompt.front)}
     if not prompt.history:
@@ -173,7 +174,7 @@ def _digests(prompt: Prompt) -> tuple[str, ...]:
 
 
 def cache_form(options: Options, target: Target) -> str:
-    """What providers keep their caches apart by, besides the prefix and its key."""
+    """Return what separates providers' caches, apart from the prefix and its key."""
     facts = (target.wire, WIRE_FORM, target.base_url, options.reasoning, options.schema)
     return digest_value(facts)[:DIGEST_DIGITS]
 
@@ -182,7 +183,7 @@ def describe_prefix(
     request: RequestEntry, prompt: Prompt, state: State, target: Target, rules: CacheRules,
     form: str,
 ) -> SentPrefix | None:  # fmt: skip
-    """What other sessions may find of a request that was answered; None if that is nothing."""
+    """Return what other sessions may find of an answered request; None if that is nothing."""
     front = prompt.front
     if rules.lifetime_s is None or not front or front[-1].tokens < rules.minimum:
         return None

@@ -1,6 +1,6 @@
-"""What goes on the wire of a request besides its prompt.
+"""What goes on the wire of a request in addition to its prompt.
 
-Law: it is the same when a request is sent and when it is rebuilt, since both have it from here.
+Law: it is the same when a request is sent and when it is rebuilt, since both get it from here.
 """
 
 from collections.abc import Mapping
@@ -17,21 +17,21 @@ from lamina.core.values.prompt import Prompt
 from lamina.core.values.settings import CacheTtl, Target, WireName
 from lamina.core.values.wire import WireRequest
 
-# Of the digest of a target: enough to tell two versions of a book apart.
+# The length of a target's digest: enough to tell two versions of a book apart.
 TARGET_DIGITS = 16
 
-# Options that a wire has no word for.
+# Options that a wire cannot express.
 _UNKNOWN: Mapping[WireName, tuple[str, ...]] = {
     "llamacpp": ("reasoning", "schema"), "llamacpp_tools": ("reasoning",),
 }  # fmt: skip
 _SAMPLING = ("temperature", "top_p")
-# Wires with models that take no sampling; on the others the book never says so.
+# Wires with models that accept no sampling; for the others the book never says so.
 _SAMPLED_WIRES = ("openai", "anthropic")
 
 
 class WireParameters(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the journal decides of it; the fields are those of `WireRequest`. Their digest stands in
-    journals: a field that is added has a default, which is what was sent before there was one."""
+    """The parameters that the journal decides; the fields are those of `WireRequest`. Their digest
+    is in journals: a new field needs a default that equals what was sent before it existed."""
 
     options: Options = Options()
     cache_key: str = ""
@@ -44,8 +44,8 @@ class WireParameters(Struct, frozen=True, kw_only=True, omit_defaults=True):
     routing_key: str = ""
 
     def digest_for(self, target: Target, cached_run: int) -> str:
-        """Of all that an encoder is told: also whom it is for, and how much of the prompt is to be
-        sent again, on which the places of markers depend."""
+        """Return the digest of everything an encoder gets: also the target, and how much of the
+        prompt will be sent again, on which the places of markers depend."""
         return digest_value((target.name, target.wire, cached_run, self))
 
     def wire_request(
@@ -64,8 +64,8 @@ def wire_parameters(
     base: Entry | None,
     allowed_tools: tuple[str, ...] | None,
 ) -> WireParameters:
-    """Those of a request in `state`, whose first `agreeing` segments are those of the request
-    `base`, the last one that was sent."""
+    """Return those of a request in `state`, whose first `agreeing` segments are those of the
+    request `base`, the last one that was sent."""
     return WireParameters(
         options=options_for_request(state),
         cache_key=cache_key,
@@ -80,8 +80,8 @@ def wire_parameters(
 
 
 def find_citations(state: State) -> tuple[int, ...]:
-    """The numbers that the answer to the request of `state` has to cite from: none where it may
-    rest on a text that has no number."""
+    """Return the source numbers that the answer to the request of `state` has to cite: none where
+    it may rest on a text that has no number."""
     texts = state.envelope.tool_texts
     if not all(text.citations for text in texts):
         return ()
@@ -89,7 +89,7 @@ def find_citations(state: State) -> tuple[int, ...]:
 
 
 def untaken_options(request: WireRequest) -> tuple[str, ...]:
-    """Options that a request goes without, as a person is told of them."""
+    """Return options that a request goes without, as described to a person."""
     options, target, offers_tools = request.options, request.target, request.prompt.offers_tools
     warnings = [
         f"{target.name} knows no {name}: it is not sent"
@@ -125,7 +125,7 @@ def _given_options(options: Options) -> dict[str, bool]:
 def recorded_parameters(
     request: RequestEntry, state: State, target: Target, base: Entry | None
 ) -> WireParameters:
-    """Those of a request that was recorded; `state` is that behind its entry."""
+    """Return those of a recorded request; `state` is the one after its entry."""
     return wire_parameters(
         state,
         target,
@@ -138,8 +138,8 @@ def recorded_parameters(
 
 
 def former_key(request: RequestEntry, state: State) -> str:
-    """The key of a request that does not say it: a fork begins with requests that were sent under
-    the name of what it was forked from."""
+    """Return the key of a request that does not record it: a fork starts with requests that were
+    sent under the name of its origin."""
     header = state.session
     older = bool(header.forked_from) and request.at < header.at
     return header.forked_from if older else header.session
@@ -149,8 +149,8 @@ def former_key(request: RequestEntry, state: State) -> str:
 def digest_target(
     target: Target, explicit_cache: bool, has_citations: bool = False, effort: str | None = None
 ) -> str:
-    """Of what the model book says of a target, as far as encoders look at it; `effort` is how much
-    it is to think, as a session says it."""
+    """Return the digest of the model book's facts about a target, as far as encoders use them;
+    `effort` is how much it should think, as the session sets it."""
     rules = target.cache
     facts: tuple[object, ...] = (
         target.max_output, target.restricts_tools, rules.minimum, rules.explicit,
@@ -169,8 +169,8 @@ def digest_target(
 
 
 def _digested_prices(target: Target) -> tuple[object, ...]:
-    """What decides whether a cache made by hand pays, in the form that digests always had: the
-    price of input, the factor on it for what is read, and the price of storage."""
+    """Return what decides whether an explicit cache pays, in the form that digests always had: the
+    price of input, the factor on it for cached tokens, and the price of storage."""
     if target.prices is None:
         return (None,)
     tiers = [
@@ -184,7 +184,7 @@ def _digested_prices(target: Target) -> tuple[object, ...]:
 
 
 def previous_reply(state: State, target: Target) -> str:
-    """What the target's provider calls its last answer on this path."""
+    """Return the provider's id of its last answer on this path."""
     last = state.requests.sent
     if last is None or last.target.partition(":")[0] != target.provider:
         return ""
@@ -192,5 +192,6 @@ def previous_reply(state: State, target: Target) -> str:
 
 
 def left_in_cache(agreeing: int, base: Entry | None) -> int:
-    """How many of the leading segments that two requests share the first one left in the cache."""
+    """Return how many of the leading segments that two requests share the first one left in the
+    cache."""
     return min(agreeing, base.cached_run) if isinstance(base, RequestEntry) else 0

@@ -1,4 +1,4 @@
-"""What was sent, looked at afterwards. Pure.
+"""Inspecting what was sent. Pure.
 
 Rebuilding requests, verifying them, counting what was used.
 

@@ -1,4 +1,4 @@
-"""One vocabulary for a cache that did not hit: kinds, blames, certainties, and which go together.
+"""One vocabulary for cache misses: kinds, blames, certainties, and which go together.
 
 Laws: a cause has one kind. `proven` needs the bytes of both requests, whatever the cause; these
 never show what a provider's machines did, so a miss there is likely at best. The ledger's verdicts,
@@ -15,10 +15,10 @@ from lamina.core.values.request import Agreement, CacheMeaning, CacheVerdict
 
 # A recorded boundary; the lifetime passed; bytes changed; bytes agree and were not read.
 BreakKind = Literal["expected", "expired", "moved", "missed"]
-# Whoever writes the requests, the program that a person uses, whoever answers them, or no one.
+# The author of the requests, the program that a person uses, the provider, or no one.
 Blame = Literal["you", "tool", "vendor", "nobody"]
-# Seen in the bytes; the best explanation of the figures; the place is known and not the cause;
-# neither is.
+# Seen in the bytes; the best explanation of the figures; the place is known but not the cause;
+# neither is known.
 Certainty = Literal["proven", "likely", "located", "unknown"]
 
 CauseName = Literal[

@@ -1,4 +1,4 @@
-"""What compactions and prunes took out of the context; the journal still has it."""
+"""What compactions and prunes removed from the context; the journal still has it."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +12,7 @@ from lamina.core.values.patch import CompactionApply, ResultsReplace
 
 
 class DroppedHistory(Struct, frozen=True, kw_only=True):
-    """What one compaction or prune took out of the context; the journal still has it."""
+    """What one compaction or prune removed from the context; the journal still has it."""
 
     entry: str
     at: float
@@ -23,7 +23,7 @@ class DroppedHistory(Struct, frozen=True, kw_only=True):
 
 
 def find_dropped_history(path: Sequence[Entry]) -> Iterator[DroppedHistory]:
-    """What compactions and prunes on this path took out of the context, in order."""
+    """Return what compactions and prunes on this path removed from the context, in order."""
     state: State | None = None
     damage: list[Damage] = []
     for entry in path:

@@ -1,9 +1,9 @@
-"""What became of rules, references and tools: in force, chosen, used; and what to make of it.
+"""How rules, references and tools were used: in force, chosen, used; and suggestions from that.
 
-Laws: the journal says it all; nothing is asked and nothing is sent. A turn counts once, however
-many requests it took; one that was never answered does not count. A tool is used when it is
-called, a rule or reference when the answer names it: that is what can be seen, and a suggestion
-says no more.
+Laws: the journal has all of it; nothing is asked and nothing is sent. A turn counts once, however
+many requests it took; one that was never answered does not count. A tool is used when it is called,
+a rule or reference when the answer names it: that is what can be observed, and a suggestion claims
+no more.
 """
 
 import re
@@ -22,7 +22,8 @@ from lamina.core.values.entry import Entry, ItemEntry, MessageEntry, RequestEntr
 from lamina.core.values.item import MEMBER_KINDS, Include, ItemId, is_member, key_of, kind_of
 from lamina.core.values.request import WHOLE_POOL
 
-# With fewer turns than this nothing is suggested; from this share of them on, it is always.
+# With fewer turns than this nothing is suggested; from this share of them on, an item counts as
+# always used.
 ENOUGH = 10
 MOSTLY = 0.8
 
@@ -36,7 +37,7 @@ class InForce(Struct, frozen=True, kw_only=True):
 
 
 class TurnUse(Struct, frozen=True, kw_only=True):
-    """One answered turn: what was in force, and what of it was called or named."""
+    """One answered turn: what was in force, and which of it was called or named."""
 
     session: str
     at: float
@@ -45,9 +46,9 @@ class TurnUse(Struct, frozen=True, kw_only=True):
 
 
 class ItemUse(Struct, frozen=True, kw_only=True):
-    """What became of one item. `turns` are those in which it was in force, by mode; `since` counts
-    all turns from the first of them on; `needed` are those in which it was used though it is not
-    always in; `score` is the mean of what it was chosen with."""
+    """The use of one item. `turns` are those in which it was in force, by mode; `since` counts all
+    turns from the first of them on; `needed` are those in which it was used though it is not always
+    in; `score` is the mean of its scores when chosen."""
 
     item: ItemId
     turns: int = 0
@@ -64,7 +65,7 @@ class ItemUse(Struct, frozen=True, kw_only=True):
 
 
 class AgentUse(Struct, frozen=True, kw_only=True):
-    """What became of the items of one agent; of sessions that had none, if it has no name."""
+    """The use of one agent's items; of sessions without an agent, if it has no name."""
 
     agent: str
     sessions: int
@@ -76,14 +77,14 @@ class AgentUse(Struct, frozen=True, kw_only=True):
 
 
 def agent_of(journal: Journal) -> str:
-    """The agent that a session was opened with; empty if there was none."""
+    """Return the agent that a session was opened with; empty if there was none."""
     header = _header(journal)
     return header.with_agent if header else ""
 
 
 def read_turns(journal: Journal, *, inherited: bool = False) -> tuple[TurnUse, ...]:
-    """The turns of a session that were answered, on every branch. What a fork took over was
-    counted where it happened, unless `inherited` says that this is lost."""
+    """Return the answered turns of a session, on every branch. Turns that a fork inherited were
+    counted in the original, unless `inherited` says that this is lost."""
     header = _header(journal)
     session = header.session if header else ""
     begins = header.at if header and header.forked_from and not inherited else float("-inf")
@@ -126,7 +127,7 @@ class Questions:
 
 
 def _name_described_tools(entries: Iterable[Entry]) -> dict[str, ItemId]:
-    """Tools that were described in the conversation, by the name the model is told."""
+    """Return tools that were described in the conversation, by the name the model reads."""
     tools: dict[str, ItemId] = {}
     for entry in entries:
         if isinstance(entry, ItemEntry) and entry.item.kind == "tool":
@@ -179,8 +180,8 @@ def _names(answer: str, item: ItemId) -> bool:
 
 @lru_cache(maxsize=4096)
 def _pattern(name: str) -> re.Pattern[str]:
-    """A name as a whole word. A single letter is a word of its own in too many languages: that
-    has to be cited, as `[A]`, `[^A]` or `rule:A`."""
+    """Return the pattern of a name as a whole word. A single letter is a word in too many
+    languages: it has to be cited, as `[A]`, `[^A]` or `rule:A`."""
     before = r"(?<![\w-])" if len(name) > 1 else r"(?:\[\^?|\b(?:rule|ref|reference):\"?)"
     return re.compile(f"{before}{re.escape(name)}(?![\\w-])")
 
@@ -189,7 +190,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 def sum_use(agent: str, turns: Iterable[TurnUse]) -> AgentUse:
-    """What the turns of an agent come to, item by item: by kind, then by name."""
+    """Return the totals of an agent's turns, item by item: by kind, then by name."""
     in_order = sorted(turns, key=lambda turn: turn.at)
     by_item: dict[ItemId, list[TurnUse]] = {}
     since: dict[ItemId, int] = {}
@@ -230,7 +231,7 @@ def _sum_item(item: ItemId, turns: Sequence[TurnUse], since: int) -> ItemUse:
 
 
 def suggest(use: ItemUse) -> str:
-    """What could be made of an item; empty if there is nothing to say, or too little was seen."""
+    """Return a suggestion for an item; empty if there is none, or too little data."""
     return next((say(use) for applies, say in _SUGGESTIONS if applies(use)), "")
 
 

@@ -1,7 +1,7 @@
-"""Tool results as a session keeps them, and all blobs that it refers to.
+"""Tool results as a session stores them, and all blobs that it refers to.
 
-Law: a result that was cut or shortened before it was first sent is kept whole, as a blob. Pictures
-are the other blobs.
+Law: a result that was cut or shortened before it was first sent is stored whole, as a blob. The
+other blobs are pictures.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,7 +25,7 @@ from lamina.errors import UsageError
 
 
 class KeptResult(Struct, frozen=True, kw_only=True):
-    """The result of a call. `digest` is that of the whole, if `text` is not all of it."""
+    """The result of a call. `digest` is that of the whole result, if `text` is not all of it."""
 
     call_id: str
     name: str
@@ -35,7 +35,7 @@ class KeptResult(Struct, frozen=True, kw_only=True):
 
 
 def list_results(entries: Iterable[Entry]) -> Iterator[KeptResult]:
-    """Every result, in the order in which they were written."""
+    """Return every result, in the order of writing."""
     for entry in entries:
         match entry:
             case ResultEntry(result=result, whole=digest):
@@ -51,7 +51,8 @@ def list_results(entries: Iterable[Entry]) -> Iterator[KeptResult]:
 
 
 def _planned_results(calls: Iterable[object]) -> Iterator[KeptResult]:
-    """Results of planned calls that were cut; of the others only the request holds the text."""
+    """Return results of planned calls that were cut; the text of the others is only in the
+    request."""
     for call in calls:
         match call:
             case {"id": str(call_id), "name": str(name), "outcome": outcome, "whole": str(digest)}:
@@ -72,7 +73,8 @@ def _describe(result: ToolResult, digest: str) -> KeptResult:
 
 
 def find_result(entries: Iterable[Entry], what: str) -> KeptResult:
-    """The latest result of a call, by the call's id, or by the handle or the digest of all of it.
+    """Return the latest result of a call, by the call's id, or by the handle or digest of the whole
+    result.
 
     Raises:
         UsageError: there is none.
@@ -95,7 +97,7 @@ def find_result(entries: Iterable[Entry], what: str) -> KeptResult:
 
 
 def whole_results(entries: Iterable[Entry]) -> Mapping[str, str]:
-    """The digests of all results that are kept whole, each with whose they are."""
+    """Return the digests of all results stored whole, each with the tool and call it came from."""
     return {
         result.digest: f"{result.name} ({result.call_id})"
         for result in list_results(entries)
@@ -104,7 +106,7 @@ def whole_results(entries: Iterable[Entry]) -> Mapping[str, str]:
 
 
 def blobs_of(entries: Iterable[Entry]) -> frozenset[str]:
-    """The digests of all blobs that entries refer to."""
+    """Return the digests of all blobs that entries refer to."""
     all_entries = tuple(entries)
     included = (
         item

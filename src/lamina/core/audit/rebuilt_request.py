@@ -1,4 +1,4 @@
-"""Any request of a session again, beside the one it was compared with when it was sent.
+"""Any request of a session, rebuilt, beside the one it was compared with when it was sent.
 
 Law: nothing is shown as sent that is not proven: rebuilt segments are compared with the recorded
 digests, and differences are reported. Rebuilding costs one fold of the path and two prompts.
@@ -33,19 +33,19 @@ from lamina.core.values.wire import WireRequest
 from lamina.errors import LaminaError, UnknownSession
 
 Status = Literal["kept", "added", "removed"]
-# Above this, texts that stand there often are no longer looked for everywhere.
+# Above this size, frequent texts are no longer searched for everywhere.
 MANY = 2_000
 
 
 class SegmentChange(Struct, frozen=True, kw_only=True):
     """A segment of a request, or of the one before that is gone. `index` is its place on the wire;
-    `stays` says that nothing in front of it changed, so that a cache can serve it."""
+    `stays` says that nothing before it changed, so that a cache can serve it."""
 
     status: Status
     segment: Segment
     index: int
     stays: bool = False
-    # The text it takes the place of, or an earlier version that still stands above.
+    # The text it replaces, or an earlier version that still stands above.
     instead_of: Segment | None = None
     supersedes: Segment | None = None
 
@@ -61,21 +61,21 @@ class RebuiltRequest(Struct, frozen=True, kw_only=True):
     state: State | None = None
     # How the model was to answer, as settings and options said then.
     options: Options = Options()
-    # The numbers of the sources that it was held to cite from.
+    # The numbers of the sources that it was required to cite.
     citations: tuple[int, ...] = ()
-    # What a person was told about it, also of options that it went without.
+    # What a person was told about it, including options that it went without.
     warnings: tuple[str, ...] = ()
     changes: tuple[SegmentChange, ...] = ()
     problems: tuple[str, ...] = ()
     damage: tuple[Damage, ...] = ()
-    # What hooks want people to be shown of what they changed.
+    # What hooks show people about their changes.
     displays: tuple[HookDisplay, ...] = ()
 
 
 def rebuild_request(
     journal: Journal, requests: RequestList, listed: ListedRequest, book: TargetBook
 ) -> RebuiltRequest:
-    """The request again, compared with the one it was compared with when it was sent."""
+    """Return the rebuilt request, compared with the one it was compared with when it was sent."""
     request = listed.request
     base = requests.by_id(request.base)
     header = next(iter(journal.entries.values()))
@@ -121,7 +121,7 @@ def rebuild_request(
 def _doubts(
     request: RequestEntry, base: ListedRequest | None, known: Mapping[str, RequestEntry]
 ) -> Iterator[str]:
-    """Why a request could not be proven even if it is rebuilt."""
+    """Return why a request could not be proven even if it is rebuilt."""
     if request.base and base is None:
         yield (
             f"request {request.base!r}, which it was compared with, is lost: what went away "
@@ -137,7 +137,7 @@ def _doubts(
 def wire_request(
     recorded: RebuiltRequest, book: TargetBook, blobs: Mapping[str, bytes]
 ) -> WireRequest:
-    """What went to the encoder.
+    """Return what went to the encoder.
 
     Raises:
         UnknownSession: the request cannot be rebuilt.
@@ -152,7 +152,7 @@ def wire_request(
 
 
 def pictures_in(prompt: Prompt) -> list[str]:
-    """The digests of the images in a prompt."""
+    """Return the digests of the images in a prompt."""
     return sorted(
         {segment.content.picture.digest for segment in prompt if isinstance(segment.content, Image)}
     )
@@ -161,7 +161,7 @@ def pictures_in(prompt: Prompt) -> list[str]:
 def _states(
     journal: Journal, listed: ListedRequest, base: ListedRequest | None, damage: list[Damage]
 ) -> tuple[State, State | None]:
-    """The state at the request and at its base, which nearly always stands on the way."""
+    """Return the state at the request and at its base, which nearly always lies on the way."""
     state = earlier = None
     for entry in path_to(listed.request.id, journal.entries):
         state = fold_repaired(state, entry, damage)
@@ -176,7 +176,7 @@ def _states(
 def _prove(
     request: RequestEntry, state: State, rebuilder: Rebuilder, known: Mapping[str, RequestEntry]
 ) -> tuple[Prompt | None, str]:
-    """The prompt of a request, and what is wrong with it."""
+    """Return the prompt of a request, and what is wrong with it."""
     try:
         prompt = rebuilder.rebuild(request, state)
     except KeyError as error:
@@ -187,7 +187,7 @@ def _prove(
 
 
 def _differs(request: RequestEntry, prompt: Prompt, known: Mapping[str, RequestEntry]) -> str:
-    """Where the prompt is not what was recorded; nothing if it is."""
+    """Return where the prompt differs from what was recorded; nothing if it does not."""
     digests = recorded_digests(request, known)
     segments = prompt.segments
     wrong = [
@@ -212,7 +212,7 @@ def _differs(request: RequestEntry, prompt: Prompt, known: Mapping[str, RequestE
 
 
 def list_changes(before: Prompt | None, after: Prompt, kept: int = 0) -> Iterator[SegmentChange]:
-    """The segments of both in wire order. Without the request before, what was recorded says how
+    """Return the segments of both in wire order. Without the request before, the record says how
     far they agree."""
     shared = min(kept, len(after)) if before is None else shared_prefix(before, after)
     new = after.segments
@@ -271,5 +271,5 @@ def _replaces(segment: Segment, gone: Segment, alone: bool) -> bool:
 
 
 def _artefact(segment: Segment) -> str:
-    """What a segment is of, whatever its version."""
+    """Return what a segment shows, whatever its version."""
     return segment.source.rpartition("@")[0] or segment.source

@@ -1,8 +1,7 @@
-"""Requests as rows of plain data, for whoever analyses them elsewhere. docs/requests.md names every
-field.
+"""Requests as rows of plain data, for analysis elsewhere. docs/requests.md describes every field.
 
-Laws: a row holds figures, names and reasons, and neither what was sent nor what came back. What is
-not known is null, never zero. A field keeps its name and its meaning; a change of either raises
+Laws: a row has figures, names and reasons, and neither what was sent nor what came back. Unknown
+values are null, never zero. A field keeps its name and its meaning; a change of either raises
 `SCHEMA`.
 """
 
@@ -31,7 +30,7 @@ SCHEMA = 1
 
 
 def list_request_rows(journal: Journal, book: TargetBook) -> Iterator[dict[str, Any]]:
-    """A row for every request of a session, on every branch, in order of writing."""
+    """Return a row for every request of a session, on every branch, in the order of writing."""
     requests = list_requests(journal)
     rebuilder = Rebuilder(book)
     questions = Questions(journal.entries)
@@ -86,7 +85,7 @@ def _row(
         parameters = recorded_parameters(request, state, target, base.request if base else None)
         prompt = by.rebuild(request, state)
     except LaminaError:
-        # Its target is not in the book any more, or what it was made of is lost.
+        # Its target is no longer in the book, or the data it was made from is lost.
         return row
     wire_request = parameters.wire_request(prompt, target, {})
     row["warnings"] += untaken_options(wire_request)
@@ -99,7 +98,7 @@ def _row(
 
 
 def _usage(usage: Usage) -> dict[str, Any]:
-    """What the provider counted; what it said nothing of is null."""
+    """Return what the provider counted; what it did not report is null."""
     figures = asdict(usage)
     return figures if usage.cache_reported else figures | {"cached": None, "written": None}
 

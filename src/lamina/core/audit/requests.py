@@ -1,4 +1,5 @@
-"""The requests of a journal, in order of writing: listed, numbered and found. None is rebuilt."""
+"""The requests of a journal, in the order of writing: listed, numbered and found, but not
+rebuilt."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,24 +19,24 @@ from lamina.errors import NoSuchEntry
 
 
 class ListedRequest(Struct, frozen=True, kw_only=True):
-    """One request with its answer. `number` counts requests in order of writing, from 1."""
+    """One request with its answer. `number` counts requests in the order of writing, from 1."""
 
     number: int
     request: RequestEntry
     reply: ReplyEntry | None = None
     answer: MessageEntry | None = None
-    # Whether it is on the active path, and whether the session goes on with it.
+    # Whether it is on the active path, and whether the session continues with it.
     active: bool = True
     open: bool = False
 
 
 class RequestList(Struct, frozen=True, kw_only=True):
-    """All requests of a journal in order of writing, on every branch."""
+    """All requests of a journal in the order of writing, on every branch."""
 
     listed: tuple[ListedRequest, ...]
-    # The number of each by the id of its entry.
+    # Their numbers by the ids of their entries.
     numbers: Mapping[str, int]
-    # Requests that replies answer and that cannot be read.
+    # Requests that have replies but cannot be read.
     lost: tuple[str, ...] = ()
 
     def by_id(self, entry: str | None) -> ListedRequest | None:
@@ -44,7 +45,7 @@ class RequestList(Struct, frozen=True, kw_only=True):
 
 
 def list_requests(journal: Journal) -> RequestList:
-    """Every request of the journal; nothing is rebuilt."""
+    """Return every request of the journal; nothing is rebuilt."""
     entries = journal.entries
     requests = [entry for entry in entries.values() if isinstance(entry, RequestEntry)]
     replies: dict[str, ReplyEntry] = {}
@@ -76,7 +77,7 @@ def list_requests(journal: Journal) -> RequestList:
 
 
 def _asked_by(answer: Entry, entries: Mapping[str, Entry]) -> str:
-    """The request that an answer is to: what a person did meanwhile may stand between them."""
+    """Return the request that an answer belongs to: a person's actions may stand between them."""
     at = entries.get(answer.parent or "")
     while at is not None and not isinstance(at, RequestEntry | MessageEntry):
         at = entries.get(at.parent or "")
@@ -84,7 +85,7 @@ def _asked_by(answer: Entry, entries: Mapping[str, Entry]) -> str:
 
 
 def waiting_request(path: Sequence[Entry]) -> str:
-    """The request that waits for its answer at the end of a path."""
+    """Return the request that waits for its answer at the end of a path."""
     for entry in reversed(path):
         if isinstance(entry, RequestEntry):
             return entry.id
@@ -94,8 +95,8 @@ def waiting_request(path: Sequence[Entry]) -> str:
 
 
 def find_request(requests: RequestList, wanted: str) -> ListedRequest:
-    """The request that a person means: by its number, from the end if that is negative, `last`,
-    or by the id of its entry or of what answered it.
+    """Return the request that a person means: by its number, from the end if that is negative,
+    `last`, or by the id of its entry or of its answer.
 
     Raises:
         NoSuchEntry: there is no such request.
@@ -110,7 +111,7 @@ def find_request(requests: RequestList, wanted: str) -> ListedRequest:
     if wanted == "last":
         return listed[-1]
     near = [request for request in listed if request.request.id.lstrip("0") == wanted.lstrip("0")]
-    # With zeros in front it is the id of an entry.
+    # With leading zeros it is the id of an entry.
     number = int(wanted) if fullmatch(r"-?[1-9][0-9]{0,11}", wanted) else 0
     if near and not number:
         return near[0]
@@ -124,10 +125,10 @@ def find_request(requests: RequestList, wanted: str) -> ListedRequest:
 
 
 def sent_target(request: RequestEntry, book: TargetBook) -> Target:
-    """The target of a request, with the wire that it was sent over.
+    """Return the target of a request, with the wire that it was sent over.
 
     Raises:
-        UnknownTarget: the book does not know it.
+        UnknownTarget: the book does not have it.
     """
     target = book.find(request.target)
     if request.wire == target.wire or request.wire not in get_args(WireName):
@@ -136,8 +137,8 @@ def sent_target(request: RequestEntry, book: TargetBook) -> Target:
 
 
 def recorded_digests(request: RequestEntry, known: Mapping[str, Entry]) -> tuple[str | None, ...]:
-    """The digest of every segment in wire order, from the deltas in the journal; None where the
-    request that holds it is lost."""
+    """Return the digest of every segment in wire order, from the deltas in the journal; None where
+    a request that has them is lost."""
     need = request.kept + len(request.digests)
     parts: list[Sequence[str | None]] = []
     visited: set[str] = set()
@@ -155,10 +156,10 @@ def recorded_digests(request: RequestEntry, known: Mapping[str, Entry]) -> tuple
 def other_digests(
     request: RequestEntry, prompt: Prompt, known: Mapping[str, Entry]
 ) -> tuple[str, ...] | None:
-    """The digests that were recorded, if they are not those of `prompt`; where they are lost,
-    nothing says otherwise."""
+    """Return the recorded digests if they differ from those of `prompt`; where they are lost,
+    nothing contradicts it."""
     if request.prompt_digest == prompt.digest and prompt.ends_with(request.digests, request.kept):
-        # All of it is proven, without a look at the requests before.
+        # All of it is proven, without looking at earlier requests.
         return None
     own = tuple(segment.digest for segment in prompt)
     recorded = tuple(
@@ -182,7 +183,7 @@ _FAILED_CHECKS = {
 
 
 def describe_transformations(changes: Iterable[InputTransformation]) -> tuple[str, ...]:
-    """What a provider did with blocks of a request before the model saw them, for people."""
+    """Return what a provider did with blocks of a request before the model saw them, for people."""
     counts = Counter((change.kind, change.reason) for change in changes)
     return tuple(_describe_treatment(kind, why, n) for (kind, why), n in counts.items())
 

@@ -1,8 +1,8 @@
 """Rebuilding every request of a session and comparing it with what the journal says was sent.
 
 Laws: rebuilding runs no hook, calls no model and reads no file; a request that cannot be rebuilt
-byte for byte is named, with the first segment that differs. What a record does not say, or this
-version cannot make, is not covered: it is neither right nor wrong, and that is said.
+byte for byte is named, with the first segment that differs. What a record does not contain, or this
+version cannot build, is not covered: it is neither right nor wrong, and is reported as such.
 """
 
 from collections import Counter
@@ -47,14 +47,14 @@ class UncoveredPart(Struct, frozen=True, kw_only=True):
 
 
 class UncoveredRequests(UncoveredPart, frozen=True, kw_only=True):
-    """A part that cannot be proven of so many requests."""
+    """A part that cannot be proven, and in how many requests."""
 
     requests: int
 
 
 class RequestCheck(Struct, frozen=True, kw_only=True):
-    """One request, rebuilt. `problem` is empty if nothing of it is other than what was recorded,
-    and `uncovered` what the record cannot prove."""
+    """One request, rebuilt. `problem` is empty if nothing differs from what was recorded;
+    `uncovered` is what the record cannot prove."""
 
     request: str
     target: str
@@ -78,7 +78,7 @@ class Verification(Struct, frozen=True, kw_only=True):
 
     @property
     def state(self) -> Literal["sound", "not_covered", "broken"]:
-        """Sound is only what is proven; what cannot be is not therefore broken."""
+        """Only what is proven is sound; what cannot be proven is not therefore broken."""
         if self.damage or self.problems or any(check.problem for check in self.checked):
             return "broken"
         return "not_covered" if self.uncovered else "sound"
@@ -89,7 +89,7 @@ class Verification(Struct, frozen=True, kw_only=True):
 
     @property
     def uncovered(self) -> tuple[UncoveredRequests, ...]:
-        """What is not covered, and of how many requests."""
+        """What is not covered, and in how many requests."""
         counts = Counter(part for check in self.checked for part in check.uncovered)
         return tuple(
             UncoveredRequests(part=part.part, why=part.why, requests=count)
@@ -98,7 +98,7 @@ class Verification(Struct, frozen=True, kw_only=True):
 
 
 def verify(journal: Journal, book: TargetBook) -> Verification:
-    """Every request of the journal, rebuilt and compared."""
+    """Return every request of the journal, rebuilt and compared."""
     verifier = _Verifier(book, journal.entries)
     damage: list[Damage] = []
     for entry, state in walk_states(journal, damage):
@@ -111,8 +111,8 @@ def verify(journal: Journal, book: TargetBook) -> Verification:
 
 
 def walk_states(journal: Journal, damage: list[Damage]) -> Iterator[tuple[Entry, State]]:
-    """Every entry with the state after it, in order of writing. States are kept only where the
-    tree goes on from them, so a long session costs no more than its branches."""
+    """Yield every entry with the state after it, in the order of writing. States are kept only
+    where the tree continues from them, so a long session costs no more than its branches."""
     children = Counter(entry.parent for entry in journal.entries.values())
     states: dict[str | None, State] = {}
     for entry in journal.entries.values():
@@ -126,7 +126,7 @@ def walk_states(journal: Journal, damage: list[Damage]) -> Iterator[tuple[Entry,
 
 
 class Rebuilder:
-    """Rebuilds prompts. Requests that are laid out alike share what they have in common."""
+    """Rebuilds prompts. Requests with the same layout share what they have in common."""
 
     def __init__(self, book: TargetBook) -> None:
         self._book = book
@@ -144,7 +144,7 @@ class Rebuilder:
 
 
 def other_renderer(request: RequestEntry, header: SessionEntry) -> str:
-    """Why the texts of a request may not be those that were sent; empty if they are."""
+    """Return why the texts of a request may not be those that were sent; empty if they are."""
     renderer = request.renderer or header.renderer
     if renderer in RENDERERS:
         return ""
@@ -154,8 +154,8 @@ def other_renderer(request: RequestEntry, header: SessionEntry) -> str:
 def check_parameters(
     request: RequestEntry, state: State, target: Target, base: Entry | None
 ) -> str:
-    """What is wrong with the rest of what went on the wire; empty if it is what was recorded, or
-    if nothing was."""
+    """Return what is wrong with the rest of what went on the wire; empty if it is what was
+    recorded, or if nothing was."""
     if not request.parameters_digest:
         return ""
     parameters = recorded_parameters(request, state, target, base)
@@ -229,7 +229,7 @@ class _Verifier:
         )
 
     def _differs(self, request: RequestEntry, prompt: Prompt) -> str:
-        """Where the prompt is not what the entry recorded; nothing if it is."""
+        """Return where the prompt differs from what the entry recorded; nothing if it does not."""
         proof = request.prompt_digest
         is_proven = bool(proof) and proof == prompt.digest
         if request.base is not None:
@@ -257,7 +257,7 @@ class _Verifier:
 
 
 def pictures_of(entries: Iterable[Entry]) -> set[str]:
-    """The digests of all pictures that entries refer to; their bytes are blobs."""
+    """Return the digests of all pictures that entries refer to; their bytes are blobs."""
     digests: set[str] = set()
     for entry in entries:
         if isinstance(entry, ItemEntry):

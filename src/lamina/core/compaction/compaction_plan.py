@@ -1,8 +1,8 @@
-"""When history is compacted, and the plan of it: what goes, what stays, what is known of both.
+"""When history is compacted, and the plan for it: what goes, what stays, what is known about both.
 
-Laws: the same messages give the same plan. A plan never parts a tool call from its result, and
-never takes calls that still wait for theirs. A plan that would not help is not made, so that
-compacting cannot go round in circles. Nothing here calls a model.
+Laws: the same messages give the same plan. A plan never separates a tool call from its result, and
+never removes calls that still wait for theirs. A plan that would not help is not made, so that
+compaction cannot loop. Nothing here calls a model.
 """
 
 from collections.abc import Sequence
@@ -19,85 +19,86 @@ from lamina.core.text import label_of
 from lamina.core.values.message import Message
 from lamina.core.values.settings import Settings
 
-# Of these `cold` is the only one that could wait: the window is not full yet.
+# Of these, only `cold` could wait: the window is not full yet.
 Trigger = Literal["threshold", "cold", "overflow", "manual", "history"]
 
 RESERVE, KEEP = 16_384, 20_000
-# Turns to come are reckoned with at most this part of the room.
+# Turns to come are assumed to need at most this share of the room.
 AHEAD_SHARE = 0.25
-# A summary is a message of its own, and names what the question under way goes on using.
+# A summary is a message of its own, and names what the current question still uses.
 MARGIN = 64
 
 
 def reserve_limit(settings: Settings, window: int) -> int:
-    """Tokens of the window that stay free: above the rest, compaction is due."""
+    """Return the tokens of the window that stay free: above the rest, compaction is due."""
     tokens = settings.compaction_reserve
     return min(RESERVE, window // 4) if tokens is None else tokens
 
 
 def keep_limit(settings: Settings, window: int) -> int:
-    """Tokens of the latest history that stay word for word."""
+    """Return the tokens of the latest history that stay word for word."""
     tokens = settings.compaction_keep
     return min(KEEP, window // 3) if tokens is None else tokens
 
 
 def summary_limit(settings: Settings, window: int) -> int:
-    """The most tokens of a summary: in a small window at most half of what is kept beside it."""
+    """Return the maximum tokens of a summary: in a small window at most half of what is kept beside
+    it."""
     return min(settings.compaction_summary, max(1, min(KEEP, window // 3) // 2))
 
 
 def compaction_margin(summary_tokens: int) -> int:
-    """What a cut has to free besides its summary. Below the window it is not urgent, and has to be
-    worth the cache that it breaks."""
+    """Return what a cut has to free in addition to its summary. Below the window it is not urgent,
+    and has to be worth the cache that it breaks."""
     return max(MARGIN, summary_tokens // 2)
 
 
 def is_compaction_due(tokens: int, settings: Settings, window: int) -> bool:
-    """Whether a request of this size calls for compaction; never if that is off."""
+    """Return whether a request of this size needs compaction; never if that is off."""
     return settings.compaction != "off" and tokens > window - reserve_limit(settings, window)
 
 
 def is_compaction_near(
     tokens: int, most: int, settings: Settings, messages: Sequence[Message], sizes: Sequence[int]
 ) -> bool:
-    """Whether a request of this size leaves too little of the `most` that it may take for the
-    turns to come, if they are like those in `messages`."""
+    """Return whether a request of this size leaves too little of `most`, its limit, for the turns
+    to come, if they are like those in `messages`."""
     ahead = settings.compaction_ahead * _turn_tokens(messages, sizes)
     return tokens > most - min(ahead, int(AHEAD_SHARE * most))
 
 
 def _turn_tokens(messages: Sequence[Message], sizes: Sequence[int]) -> int:
-    """What a turn takes on the average, of those that stand behind the latest summary."""
+    """Return the average tokens of the turns after the latest summary."""
     begin = max((i + 1 for i, m in enumerate(messages) if m.id == SUMMARY_ID), default=0)
     turns = sum(is_question(message) for message in messages[begin:])
     return sum(sizes[begin:]) // max(1, turns)
 
 
 class NoCompaction(Struct, frozen=True):
-    """Why compacting would not help, as a sentence for a person."""
+    """Why compaction would not help, as a sentence for a person."""
 
     reason: str
 
 
 class CompactionPlan(Struct, frozen=True, kw_only=True):
-    """Messages in front of `first_kept` give way to a summary."""
+    """Messages before `first_kept` are replaced by a summary."""
 
     first_kept: int
-    # Where the turn begins that the cut goes through, and what was asked in it.
+    # Where the turn starts that the cut goes through, and what was asked in it.
     turn_begin: int | None = None
     question: str = ""
     # What the session set out to do, if the caller knows.
     goal: str = ""
-    # What an earlier compaction said of what went before; its message is among those that go.
+    # An earlier compaction's summary; its message is among those that go.
     previous_summary: str = ""
     # Of what goes, and of everything that went earlier.
     files: TouchedFiles = NO_FILES
     tokens_dropped: int
     tokens_kept: int
-    # The most a summary may take.
+    # The maximum tokens of a summary.
     summary_tokens: int
     trigger: Trigger = "threshold"
-    # How the first message that stays begins.
+    # How the first message that stays starts.
     kept_line: str = ""
 
     @property
@@ -121,8 +122,8 @@ def plan_compaction(
     known_files: TouchedFiles = NO_FILES,
     trigger: Trigger = "threshold",
 ) -> CompactionPlan | NoCompaction:
-    """The plan for these messages, of which about the last `keep` tokens stay, or why there is
-    none. `question` is what was typed in the turn under way: its message may be gone already."""
+    """Return the plan for these messages, of which about the last `keep` tokens stay, or why there
+    is none. `question` is what was typed in the current turn: its message may be gone already."""
     first_kept = _choose(messages, sizes, keep)
     if isinstance(first_kept, NoCompaction):
         return first_kept
@@ -163,7 +164,7 @@ def plan_strip(
     goal: str = "",
     known_files: TouchedFiles = NO_FILES,
 ) -> CompactionPlan:
-    """The plan of a cut between two turns that limits on history ask for."""
+    """Return the plan of a cut between two turns that limits on history require."""
     past = messages[:first_kept]
     return CompactionPlan(
         first_kept=first_kept,
@@ -179,18 +180,18 @@ def plan_strip(
 
 
 def summary_among(messages: Sequence[Message]) -> str:
-    """What an earlier cut said of what went before, if it stands among these."""
+    """Return an earlier cut's summary, if it is among these."""
     return "\n\n".join(message.text for message in messages if message.id == SUMMARY_ID)
 
 
 def is_question(message: Message) -> bool:
-    """Whether a person asked something here: not a summary, nor items laid down alone."""
+    """Return whether a person asked something here: not a summary, nor items laid down alone."""
     return message.role == "user" and message.id != SUMMARY_ID and bool(question_line(message))
 
 
 def _choose(messages: Sequence[Message], sizes: Sequence[int], keep: int) -> int | NoCompaction:
-    """Where history begins from now on: the start of a turn, unless going through one keeps more
-    than twice as much. What does not fit whole stays all the same if it is the latest exchange."""
+    """Return the new start of history: the start of a turn, unless cutting through one keeps more
+    than twice as much. The latest exchange stays even if it does not fit whole."""
     tail = [*reversed([*accumulate(reversed(sizes), initial=0)])]
     if tail[0] <= keep:
         return NoCompaction(f"all of history ({tail[0]:,} tokens) is within the {keep:,} that stay")
@@ -207,13 +208,13 @@ def _choose(messages: Sequence[Message], sizes: Sequence[int], keep: int) -> int
 
 
 def _turn_cut_by(messages: Sequence[Message], cut: int, turn_start: int | None) -> int | None:
-    """Where the turn begins that a cut goes through; None if it goes between two turns."""
+    """Return where the turn starts that a cut goes through; None if it goes between two turns."""
     if turn_start is not None and turn_start < cut:
         return turn_start
     if turn_start == cut or messages[cut].role == "user":
         return None
     begins = (i for i in range(cut - 1, -1, -1) if messages[i].role == "user")
-    # If none of them asks, the turn began in front of a summary, which holds its question.
+    # If none of them is a question, the turn started before a summary, which contains its question.
     return next(
         (i for i in begins if is_question(messages[i]) or messages[i].id == SUMMARY_ID), None
     )

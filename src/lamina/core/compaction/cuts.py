@@ -1,6 +1,6 @@
 """Where history may be cut.
 
-Law: a cut never parts a tool call from its result.
+Law: a cut never separates a tool call from its result.
 """
 
 from collections.abc import Sequence
@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from lamina.core.journal import SUMMARY_ID
 from lamina.core.values.message import Message, ToolResult
 
-# A head that an earlier cut left stays as it is if it has this share of the room for it.
+# A head left by an earlier cut stays as it is if it fills this share of its room.
 HEAD_LEAST = 0.5
 
 
 def find_cuts(messages: Sequence[Message]) -> tuple[int, ...]:
-    """Every index at which history may begin: no result behind it answers a call before it."""
+    """Return every index at which history may start: no result after it answers a call before
+    it."""
     last_answers = _last_answers(messages)
     cuts = []
     blocked_until = -1
@@ -27,8 +28,8 @@ def find_cuts(messages: Sequence[Message]) -> tuple[int, ...]:
 
 
 def _last_answers(messages: Sequence[Message]) -> list[int]:
-    """For each message the index of the last result of a call of its own; -1 if there is none, so
-    that a call that is never answered blocks nothing. Ids may be used again by later calls."""
+    """Return for each message the index of the last result of its calls; -1 if there is none, so
+    that a call that is never answered blocks nothing. Later calls may use ids again."""
     last_answers = [-1] * len(messages)
     results: dict[str, int] = {}
     for index in range(len(messages) - 1, -1, -1):
@@ -43,9 +44,9 @@ def _last_answers(messages: Sequence[Message]) -> list[int]:
 def choose_cut(
     messages: Sequence[Message], sizes: Sequence[int], keep: int, *, at_most: int | None = None
 ) -> int:
-    """Where history begins if at most `keep` tokens of it stay: at the start of a turn if one
-    fits, else between any two messages that a cut may part. If nothing fits, the latest exchange
-    stays as long as it is at most `at_most`."""
+    """Return where history starts if at most `keep` tokens of it stay: at the start of a turn if
+    one fits, else between any two messages that a cut may separate. If nothing fits, the latest
+    exchange stays if it is at most `at_most`."""
     suffix = [0] * (len(messages) + 1)
     for index in range(len(messages) - 1, -1, -1):
         suffix[index] = suffix[index + 1] + sizes[index]
@@ -61,8 +62,9 @@ def choose_cut(
 def choose_turn(
     messages: Sequence[Message], sizes: Sequence[int], keep: int, *, at_most: int
 ) -> int:
-    """Where history begins if whole turns of at most `keep` tokens of it stay: no answer without
-    its question. The last turn may take up to `at_most`; if that is not enough, nothing stays."""
+    """Return where history starts if whole turns of at most `keep` tokens of it stay: no answer
+    without its question. The last turn may use up to `at_most`; if that is not enough, nothing
+    stays."""
     starts = [index for index in find_cuts(messages) if _begins_turn(messages, index)]
     fitting_starts = [index for index in starts if sum(sizes[index:]) <= keep]
     if fitting_starts or not starts:
@@ -73,9 +75,9 @@ def choose_turn(
 def choose_head(
     messages: Sequence[Message], sizes: Sequence[int], keep: int, *, known: Sequence[int] = ()
 ) -> int:
-    """How many leading messages stay if at most `keep` tokens of them do. `known` is where earlier
-    cuts ended the head: it ends there again as long as that fits and wastes no room. A longer
-    head keeps its bytes too, with the summaries in it."""
+    """Return how many leading messages stay if at most `keep` tokens of them do. `known` is where
+    earlier cuts ended the head: it ends there again as long as that fits and wastes no room. A
+    longer head keeps its bytes too, with the summaries in it."""
     prefix = [0]
     for size in sizes:
         prefix.append(prefix[-1] + size)
@@ -87,15 +89,15 @@ def choose_head(
 
 
 def has_more_turns(messages: Sequence[Message], turns: int) -> bool:
-    """Whether there are more than so many turns, not counting what stands in front of the first
-    one: a summary of earlier ones, say."""
+    """Return whether there are more turns than this, not counting what precedes the first one, such
+    as a summary of earlier ones."""
     starts = (index for index in find_cuts(messages) if _begins_turn(messages, index))
     first = next(starts, None)
     return first is not None and last_turns_start(messages, turns) > first
 
 
 def last_turns_start(messages: Sequence[Message], turns: int) -> int:
-    """Where the last `turns` turns begin, where a cut may be."""
+    """Return where the last `turns` turns start, if a cut is allowed there."""
     cuts = find_cuts(messages)
     if turns <= 0:
         return cuts[-1] if cuts else 0

@@ -1,9 +1,9 @@
-"""What a summary is made of: the notice above it, its sections, filled while there is room, and
+"""The structure of a summary: the notice above it, its sections, filled while there is room, and
 quotations from the conversation.
 
-Laws: never over the limit; the sections stand in one order, whatever came first in line. What is
-quoted cannot pass for the summary's own lines: it is one line behind a mark of ours, or every one
-of its lines begins with `> `.
+Laws: never over the limit; the sections have a fixed order, whatever was added first. A quotation
+cannot pass for the summary's own lines: it is one line after a mark of ours, or every one of its
+lines starts with `> `.
 """
 
 import re
@@ -20,8 +20,8 @@ GAP = "[... shortened ...]"
 
 
 def first_line(text: str, *, headings: bool = True) -> str:
-    """The first line that says something, shortened. Without `headings`, one of them only counts
-    if there is nothing else."""
+    """Return the first line with content, shortened. Without `headings`, a heading only counts if
+    there is nothing else."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = [line for line in lines if any(map(str.isalnum, line))] or lines
     plain = telling if headings else [line for line in telling if not line.startswith("#")]
@@ -29,24 +29,24 @@ def first_line(text: str, *, headings: bool = True) -> str:
 
 
 def flatten(text: str, width: int = LINE_WIDTH) -> str:
-    """`text` on one line, without the marks of a heading or quotation in front of it."""
+    """Return `text` on one line, without leading marks of a heading or quotation."""
     line = escape_content(" ".join(text.split()).lstrip("#> "))
     return line if len(line) <= width else line[: width - 1].rstrip() + "…"
 
 
 def typed_text(message: Message) -> str:
-    """The texts of a message, each on lines of its own."""
+    """Return the texts of a message, each on its own lines."""
     return "\n".join(block.text for block in message.blocks if isinstance(block, Text))
 
 
 def question_line(message: Message) -> str:
-    """How a question begins."""
+    """Return the beginning of a question."""
     has_image = any(isinstance(block, Image) for block in message.blocks)
     return first_line(typed_text(message)) or ("(an image)" if has_image else "")
 
 
 def quote(text: str, *, flat: bool = False) -> str:
-    """Every line behind `> `. With `flat`, what was quoted already is not quoted deeper."""
+    """Return every line after `> `. With `flat`, quoted lines are not quoted deeper."""
     lines = [line.rstrip() for line in text.strip("\r\n").splitlines()]
     if flat:
         lines = [line[1:].removeprefix(" ") if line.startswith(">") else line for line in lines]
@@ -54,8 +54,8 @@ def quote(text: str, *, flat: bool = False) -> str:
 
 
 def quote_within(text: str, limit: int, count: Count, *, flat: bool = False) -> str:
-    """`text` quoted in at most `limit` tokens: its middle goes if need be, which is marked. Empty
-    if nothing of it fits."""
+    """Return `text` quoted in at most `limit` tokens: its middle is removed if necessary, which is
+    marked. Empty if nothing of it fits."""
     quotation = quote(text, flat=flat)
     size = count(quotation)
     if size <= limit:
@@ -74,14 +74,14 @@ def quote_within(text: str, limit: int, count: Count, *, flat: bool = False) -> 
 
 
 def _whole_lines(head: str, tail: str) -> tuple[str, str]:
-    """Both without the line that was cut through, if that costs at most half of them."""
+    """Return both without the line that was cut through, if that costs at most half of them."""
     end, start = head.rfind("\n"), tail.find("\n")
     head = head[:end] if end * 2 >= len(head) else head
     return head.rstrip(), (tail[start:] if 0 <= start * 2 <= len(tail) else tail).lstrip("\r\n")
 
 
 def shorten(text: str, limit: int, count: Count) -> str:
-    """`text` within `limit` tokens; its middle goes if need be, which is marked."""
+    """Return `text` within `limit` tokens; its middle is removed if necessary, which is marked."""
     share = limit
     while (size := count(text)) > limit and share > 0:
         half = len(text) * share // size // 2
@@ -94,7 +94,7 @@ def shorten(text: str, limit: int, count: Count) -> str:
 
 
 NOTICE = EARLIER.text
-# In other words, too: those of earlier versions, and of models that quote it from memory.
+# Other wordings, too: those of earlier versions, and of models that quote it from memory.
 _NOTICE = re.compile(rf"{re.escape(EARLIER.opening)}[^\]\n]*\]")
 NONE = "(none found)"
 PROGRESS = "## Progress"
@@ -115,12 +115,12 @@ ROOMY = 4
 
 
 def has_notice(text: str) -> bool:
-    """Whether a text begins by saying that it stands for earlier messages."""
+    """Return whether a text starts by saying that it stands for earlier messages."""
     return _NOTICE.match(text) is not None
 
 
 def without_notice(text: str) -> str:
-    """A summary without the line that says what it is."""
+    """Return a summary without its notice line."""
     return _NOTICE.sub("", text, count=1).strip() if has_notice(text) else text.strip()
 
 
@@ -137,8 +137,8 @@ class SummarySheet:
         self._room = limit - (bare if self._empty else count(NOTICE))
 
     def add(self, section: str, entries: Sequence[str], *, latest_first: bool = False) -> None:
-        """Takes entries until one does not fit. They stand in the order they are given in, with
-        `latest_first` those that come last are the first in line for the room."""
+        """Add entries until one does not fit. They stay in the given order; with `latest_first` the
+        last ones get the room first."""
         self._batches += 1
         places = range(len(entries))
         for place in reversed(places) if latest_first else places:
@@ -156,7 +156,8 @@ class SummarySheet:
         return above + self._count(SECTIONS[section]) + 2
 
     def render(self) -> str:
-        """The text; what was worth least goes if the parts together take more than one by one."""
+        """Return the text; the least valuable entries are dropped if the joined parts exceed the
+        limit."""
         entries, empty = list(self._entries), self._empty
         while self._count(text := _join(_by_section(entries), empty=empty)) > self._limit:
             if empty:

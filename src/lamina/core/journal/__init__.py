@@ -1,4 +1,4 @@
-"""The tree of entries, and the fold that makes a session's state of one path through it.
+"""The tree of entries, and the fold that turns one path through it into a session's state.
 
 Private: see `lamina` for what is public.
 """

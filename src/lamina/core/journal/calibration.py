@@ -1,24 +1,24 @@
-"""What a provider counts, over what we count.
+"""The ratio of a provider's token counts to ours.
 
-Laws: a figure that no tokenizer explains moves nothing. Of the others half is taken: one odd
-request (an image, a cut stream) must not swing the budget.
+Laws: a figure that no tokenizer explains changes nothing. Other figures count half: one odd request
+(an image, a cut stream) must not swing the budget.
 """
 
-# Tokenizers differ from our estimates by less than this, either way.
+# Tokenizers differ from our estimates by less than this factor, in either direction.
 LEAST_RATIO, MAX_RATIO = 0.5, 3.0
-# No request has more; a higher figure is an error.
+# No request is larger; a higher figure is an error.
 MAX_TOKENS = 1 << 40
 
 
 def is_believable(reported: int, counted: int) -> bool:
-    """Whether a provider may have counted `reported` tokens where we count `counted`."""
+    """Return whether a provider may have counted `reported` tokens where we count `counted`."""
     if max(reported, counted) > MAX_TOKENS:
         return False
     return LEAST_RATIO * counted <= reported <= MAX_RATIO * counted
 
 
 def calibrate(factor: float | None, reported: int, counted: int) -> float | None:
-    """The factor after one more request; as it was if nothing believable was reported."""
+    """Return the factor after one more request; unchanged if nothing believable was reported."""
     if not reported or not counted or not is_believable(reported, counted):
         return factor
     ratio = reported / counted

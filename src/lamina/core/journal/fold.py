@@ -1,15 +1,14 @@
-"""From entries to a state: what each entry changes, also of tools and of shortened results.
+"""From entries to a state: what each entry changes, including tools and shortened results.
 
 Laws: the envelope is a pure fold over the active path; replay runs no hook, calls no model and
 reads no file.
 
-Tools: what a person or a hook removes stays away until somebody gives it back; what the engine
-does to the list removes nothing and gives nothing back. A name is loaded once: where two results
-load it, the first definition is the one that is sent, since a definition that was sent never
-changes.
+Tools: what a person or a hook removes stays away until someone restores it; the engine's own
+changes to the list neither remove nor restore anything. A name is loaded once: if two results load
+it, the first definition is the one that is sent, since a definition never changes once sent.
 
-Shortened results: the digest of the whole result stays, even after a summary replaced its
-message. What a person or a hook puts in the place of a result replaces it for good.
+Shortened results: the digest of the whole result stays, even after a summary replaced its message.
+A replacement made by a person or a hook is permanent.
 """
 
 from collections.abc import Iterable, Mapping
@@ -76,28 +75,29 @@ from lamina.errors import JournalError
 def load_tools(
     loaded: Mapping[str, LoadedTool], messages: Iterable[Message]
 ) -> Mapping[str, LoadedTool]:
-    """What is `loaded` once these messages stand, too."""
+    """Return what is `loaded` with these messages added."""
     tools = [t for message in messages for b in message.loads.values() for t in b.tools]
     return {tool.definition.name: tool for tool in reversed(tools)} | dict(loaded)
 
 
 def move_loaded(before: State, state: State) -> State:
-    """The state behind a patch: what loaded a tool may be gone."""
+    """Return the state after a patch: the results that loaded a tool may be gone."""
     if not before.loaded or before.envelope.cached is state.envelope.cached:
         return state
     return replace(state, loaded=load_tools({}, state.envelope.cached))
 
 
-# Who keeps the list of tools, and who lets chosen ones join a list that was sent already.
+# The engine's transformers that keep the list of tools, and that add chosen tools to a list already
+# sent.
 TOOLS = "lamina.tools"
 TOOLS_JOIN = "lamina.tools.join"
 TAKEN_OUT = "it was taken out of the session"
-# Whose patches speak for a person or a hook is whose name does not begin with this.
+# Patches speak for a person or a hook if their transformer's name does not start with this.
 _ENGINE = "lamina."
 
 
 def move_tools(before: State, state: State, transformer: str, patch: Patch) -> State:
-    """What a patch that `transformer` made of `before` removed of the tools and gave back."""
+    """Apply what a patch by `transformer` removed from the tools of `before`, or restored."""
     ops = [op for op in patch.ops if isinstance(op, ToolsReplace | ToolsRemove)]
     if not ops:
         return state
@@ -114,7 +114,7 @@ def move_tools(before: State, state: State, transformer: str, patch: Patch) -> S
             hosted |= offered - listed
             continue
         if not transformer.startswith(_ENGINE):
-            # A runner would offer its tools again; others come back only by being given.
+            # A runner would offer its tools again; others come back only if they are given again.
             leavers = ((names & hosted) | {*op.barred}) - offered
             withdrawn |= dict.fromkeys(sorted(leavers), op_reason(op))
         withdrawn = {name: why for name, why in withdrawn.items() if name not in offered}
@@ -123,25 +123,25 @@ def move_tools(before: State, state: State, transformer: str, patch: Patch) -> S
     return replace(state, withdrawn=withdrawn, hosted=hosted)
 
 
-# Whose patches speak for a person or a hook is whose name does not begin with this.
+# Patches speak for a person or a hook if their transformer's name does not start with this.
 
 
 def keep_digests(state: State, message: str, wholes: Mapping[str, str]) -> State:
-    """The state, with what all of the results of a message is, by call; in the order of calls'
-    ids, in which an entry's are read back."""
+    """Return the state with the digests of a message's whole results, by call; sorted by call id,
+    the order in which an entry's are read back."""
     digests = {(message, call): wholes[call] for call in sorted(wholes)}
     return replace(state, shortened={**state.shortened, **digests})
 
 
 def move_digests(before: State, state: State, transformer: str, patch: Patch) -> State:
-    """What a patch that `transformer` made of `before` shortened, or replaced for good."""
+    """Apply what a patch by `transformer` shortened in `before`, or replaced permanently."""
     for op in patch.ops:
         if isinstance(op, ResultsReplace) and transformer.startswith(_ENGINE):
             old = results_of(next(m for m in before.envelope.cached if m.id == op.message))
-            news = {call: whole_digest(before, op.message, old[call]) for call in old}
+            digests = {call: whole_digest(before, op.message, old[call]) for call in old}
             calls = {result.call_id for result in op.results}
-            news = {call: digest for call, digest in news.items() if call in calls}
-            state = keep_digests(state, op.message, news)
+            digests = {call: digest for call, digest in digests.items() if call in calls}
+            state = keep_digests(state, op.message, digests)
         elif isinstance(op, ResultsReplace | MessagesCachedReplace) and state.shortened:
             state = _without_replaced(before, state)
     return state
@@ -159,7 +159,7 @@ def _without_replaced(before: State, state: State) -> State:
 
 
 def _texts(state: State) -> dict[tuple[str, str], str]:
-    """The results that stand, by message and call."""
+    """Return the texts of the present results, by message and call."""
     return {
         (message.id, call): result.text
         for message in state.envelope.cached
@@ -168,22 +168,22 @@ def _texts(state: State) -> dict[tuple[str, str], str]:
 
 
 def results_of(message: Message) -> dict[str, ToolResult]:
-    """The results in a message, by call."""
+    """Return the results in a message, by call."""
     return {block.call_id: block for block in message.blocks if isinstance(block, ToolResult)}
 
 
 def whole_digest(state: State, message: str, result: ToolResult) -> str:
-    """The digest of all that a result was, before anything of it was taken out."""
+    """Return the digest of the whole result, before anything was removed."""
     return state.shortened.get((message, result.call_id)) or digest_bytes(result.text.encode())
 
 
-# Who lays down what applies to every turn.
+# The transformer that lays down what applies to every turn.
 ALWAYS = "lamina.always"
 BRANCH_NOTICE = "[Another branch of this conversation was left. What came of it:]"
 
 
 def initial_state(entry: Entry) -> State:
-    """The state at a session's header.
+    """Return the state at a session's header.
 
     Raises:
         JournalError: the entry is not a header.
@@ -205,7 +205,7 @@ def initial_state(entry: Entry) -> State:
 
 
 def replay(entries: Iterable[Entry]) -> State:
-    """The state at the end of one path, which begins with its session header.
+    """Return the state at the end of one path, which starts with its session header.
 
     Raises:
         JournalError: there is no header, or a later entry does not fit.
@@ -218,9 +218,9 @@ def replay(entries: Iterable[Entry]) -> State:
 
 
 def fold_entry(state: State, entry: Entry) -> State:
-    """The state after one more entry."""
+    """Return the state after one more entry."""
     match entry:
-        # The most frequent first; each of them writes down where it got to by itself.
+        # The most frequent first; each of them records its own progress.
         case MessageEntry(message=message, whole_results=digests):
             state = _append(state, message, entry.id)
             return keep_digests(state, message.id, digests) if digests else state
@@ -244,7 +244,7 @@ def fold_entry(state: State, entry: Entry) -> State:
         case EphemeralEntry(tool_texts=texts, messages=messages, patches=patches):
             for once in patches:
                 check_once(state, once)
-            # Results of planned tools stay for their turn, the rest for one request.
+            # Results of planned tools stay for their turn, everything else for one request.
             tool_texts = texts or state.envelope.tool_texts
             uncached = state.envelope.uncached + messages
             envelope = replace(state.envelope, tool_texts=tool_texts, uncached=uncached)
@@ -262,7 +262,7 @@ def fold_entry(state: State, entry: Entry) -> State:
             if names:
                 options = replace(state.envelope.options, **dict.fromkeys(names))
                 state = replace(state, envelope=replace(state.envelope, options=options))
-            # Other limits, another try for what had no room.
+            # The limits changed: items that had no room get another try.
             if settings.window != state.settings.window:
                 state = _change_library(state, still_out=frozenset())
             state = replace(state, settings=settings)
@@ -414,7 +414,7 @@ def _request(state: State, entry: RequestEntry) -> State:
         library = replace(
             library,
             known=known,
-            # A pinned file that goes away stays as it last was.
+            # A pinned file that disappears keeps its last content.
             pinned={item: versions.get(item, version) for item, version in library.pinned.items()},
             forgotten=library.forgotten - frozenset(versions),
         )
@@ -475,5 +475,5 @@ def _end_turn(state: State) -> State:
 
 
 def awaits_results(state: State) -> bool:
-    """Whether the last message calls tools whose results are not there yet."""
+    """Return whether the last message calls tools whose results are still missing."""
     return calls_wait(state.envelope)

@@ -1,10 +1,10 @@
-"""The journal: its entries in order of writing, and the tree that they form.
+"""The journal: its entries in the order of writing, and the tree they form.
 
-Laws: reading never raises because of damage; what proves itself is kept, what does not is
-reported with its place. A parent stands before its children, so a tree has no cycles: an entry
-whose parent is missing is put behind the entry that stood before it, which in a journal is nearly
-always its grandparent, and that is reported. Entries that grow keep the order of writing, and
-never change somebody else's mapping.
+Laws: damage never makes reading raise; what is proven intact is kept, the rest is reported with its
+location. A parent comes before its children, so a tree has no cycles: an entry whose parent is
+missing is attached to the entry before it, which in a journal is nearly always its grandparent, and
+that is reported. Growing entries keep the order of writing, and never change a mapping that someone
+else uses.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +21,7 @@ from lamina.errors import JournalError
 
 
 class GrownEntries(Mapping[str, Entry]):
-    """Entries that grow. Those that were there before may be looked up in a store one by one."""
+    """Entries that grow. The older ones may be looked up in a store one by one."""
 
     def __init__(self, base: Mapping[str, Entry], added: Iterable[Entry] = ()) -> None:
         self._base = base
@@ -33,11 +33,11 @@ class GrownEntries(Mapping[str, Entry]):
 
     @property
     def parts(self) -> tuple[Mapping[str, Entry], tuple[Entry, ...]]:
-        """Those that were there before, and those that were added."""
+        """The older entries, and the added ones."""
         return self._base, tuple(self._added.values())
 
     def since(self, start: int) -> tuple[Entry, ...]:
-        """The entries from number `start` on, in order of writing."""
+        """Return the entries from number `start` on, in the order of writing."""
         base = len(self._base)
         ids = islice(self._base, start, None) if start < base else ()
         added = islice(self._added.values(), max(0, start - base), None)
@@ -60,31 +60,31 @@ class GrownEntries(Mapping[str, Entry]):
 
 
 class Journal(Struct, frozen=True, kw_only=True):
-    """A session as a store gives it: its entries in order of writing, and what is wrong with it.
-    The entries may be looked up in the store one by one, whenever they are asked for."""
+    """A session as a store returns it: its entries in the order of writing, and any damage. Entries
+    may be looked up in the store one by one, on access."""
 
     entries: Mapping[str, Entry]
-    # The position at which the session goes on: the entry that was written last.
+    # The position at which the session continues: the last entry written.
     leaf: str
     damage: tuple[Damage, ...] = ()
-    # The highest number an id has so far, and how many more may have been given out by writes of
-    # which nothing can be read.
+    # The highest number of an id so far, and how many more may have been assigned by writes of
+    # which nothing is readable.
     last: int = -1
     lost: int = 0
-    # The newest snapshot that was kept of it, and what was written behind that.
+    # The newest stored snapshot, and what was written after it.
     snapshot: bytes = b""
     since: tuple[Entry, ...] = ()
 
     @property
     def header(self) -> SessionEntry:
-        """The entry that every path begins with."""
+        """The entry that every path starts with."""
         header = next(iter(self.entries.values()))
         assert isinstance(header, SessionEntry)
         return header
 
 
 def read_journal(data: bytes, session: str = "") -> Journal:
-    """The journal that lines hold. `session` is its id, should the header be lost."""
+    """Return the journal in these lines. `session` is its id, in case the header is lost."""
     reader = TreeReader()
     for line in read_lines(data):
         reader.take(line)
@@ -92,14 +92,14 @@ def read_journal(data: bytes, session: str = "") -> Journal:
 
 
 def journal_of(entries: Iterable[Entry]) -> Journal:
-    """The journal that holds these entries; they are sound."""
+    """Return the journal of these entries, which are sound."""
     by_id = {entry.id: entry for entry in entries}
     last = max((entry_number(entry_id) or 0 for entry_id in by_id), default=-1)
     return Journal(entries=by_id, leaf=next(reversed(by_id)), last=last)
 
 
 class _Known(dict[str, Entry]):
-    """New entries, with older ones known to be there."""
+    """New entries, together with older ones known to exist."""
 
     def __init__(self, older: Mapping[str, Entry]) -> None:
         super().__init__()
@@ -115,14 +115,13 @@ class _Known(dict[str, Entry]):
         return True
 
 
-# Damage of which nothing is left that has an id.
+# Damage that left nothing with an id.
 _LOSSES = ("checksum", "no_checksum", "torn", "nul_bytes", "not_an_entry")
 
 
 class TreeReader:
-    """Puts lines into the tree, one after the other. The tree may have `older` entries already,
-    all of them sound, the last of which has the number `last`. `entries` are those that were read
-    here."""
+    """Puts lines into the tree, one after the other. The tree may already have `older` entries, all
+    of them sound, the last of which has the number `last`. `entries` are those read here."""
 
     def __init__(self, older: Mapping[str, Entry] | None = None, last: int = -1) -> None:
         self._older = {} if older is None else older
@@ -133,7 +132,7 @@ class TreeReader:
         self.lost = 0
         self._before: Line | None = None
         self._goes_on = False
-        # Whether the write under way is the copy of a session: it has gaps in its ids.
+        # Whether the current write is the copy of a session: it has gaps in its ids.
         self._copies = False
         self._leaf: str | None = None if older is None else mint_id(last)
 
@@ -152,7 +151,7 @@ class TreeReader:
             self._take_header(line, entry)
             return
         if not self.entries:
-            # The header was lost; the session's id is filled in at the end.
+            # The header is lost; the session's id is filled in at the end.
             self._add(SessionEntry(id="000000", parent=None, at=entry.at, session=""))
         if entry.id in self.entries:
             self._report_twin(line)
@@ -181,7 +180,7 @@ class TreeReader:
             self._check_number(line)
             self._add(entry)
         elif isinstance(first, SessionEntry) and not first.session:
-            # It stands behind others, but it is the header all the same.
+            # It comes after others, but it is the header all the same.
             self._report("conflict", line, "the session's header stands behind other entries")
             self.entries[first.id] = replace(entry, id=first.id)
         elif entry.id in self.entries:
@@ -192,10 +191,10 @@ class TreeReader:
             self._report("conflict", line, detail)
 
     def finish(self, session: str) -> Journal:
-        """The journal that was read. `session` is its id, should the header be lost."""
+        """Return the journal that was read. `session` is its id, in case the header is lost."""
         self._close()
         if not self._older:
-            self._mend_header(session)
+            self._repair_header(session)
         older, new = self._older, self.entries
         return Journal(
             entries=GrownEntries(older, new.values()) if older else new,
@@ -207,15 +206,15 @@ class TreeReader:
 
     def _close(self) -> None:
         if self.awaited and self._before:
-            detail = f"the last write is not whole: {self._tell_awaited()}"
+            detail = f"the last write is not whole: {self._describe_awaited()}"
             self._report("incomplete_write", self._before, detail)
         self.last = max(self.last, 0)
 
-    def _tell_awaited(self) -> str:
+    def _describe_awaited(self) -> str:
         entries = "entry was" if self.awaited == 1 else "entries were"
         return f"{self.awaited} more {entries} to follow"
 
-    def _mend_header(self, session: str) -> None:
+    def _repair_header(self, session: str) -> None:
         first = next(iter(self.entries.values()), None)
         if first is None:
             first = SessionEntry(id="000000", parent=None, at=0.0, session=session)
@@ -238,7 +237,7 @@ class TreeReader:
         if not self._goes_on:
             self._copies = len(self._older) + len(self.entries) <= 1
         if self.awaited and before and not self._goes_on:
-            detail = f"a write ended early: {self._tell_awaited()}"
+            detail = f"a write ended early: {self._describe_awaited()}"
             self._report("incomplete_write", before, detail)
         self.awaited = line.more
         self.lost = 0
@@ -249,7 +248,7 @@ class TreeReader:
         if number is None:
             return
         missing = number - self.last - 1 - line.skip
-        # Ids may be left out inside of a copy: that of one path has those of that path only.
+        # A copy may skip ids: a copy of one path has only the ids of that path.
         if missing > 0 and not self._goes_on:
             first, end = self.last + 1, number - line.skip - 1
             which = mint_id(first) if first == end else f"{mint_id(first)} to {mint_id(end)}"
@@ -258,7 +257,7 @@ class TreeReader:
 
     def _report_twin(self, line: Line) -> None:
         entry = line.entry
-        # An entry with a new parent differs from its own twin by the parent alone.
+        # An entry with a new parent differs from its duplicate only by the parent.
         if replace(self.entries[entry.id], parent=entry.parent) == entry:
             self._report("duplicate", line, f"entry {entry.id!r} stands there twice")
         else:
@@ -278,8 +277,8 @@ def _follows(entry: str, before: str) -> bool:
 def walk_back(
     entries: Mapping[str, Entry], entry: str, until: str = "", limit: int | None = None
 ) -> tuple[Entry, ...]:
-    """The entries of a path that ends with `entry`, in order: from behind `until` on, or from the
-    header, and no more than the last `limit` of them."""
+    """Return the entries of a path that ends with `entry`, in order: from after `until`, or from
+    the header, and at most the last `limit` of them."""
     path: list[Entry] = []
     at: str | None = entry
     while at is not None and at != until and (limit is None or len(path) < limit):
@@ -289,7 +288,7 @@ def walk_back(
 
 
 def path_to(leaf: str, entries: Mapping[str, Entry]) -> tuple[Entry, ...]:
-    """The entries from the header to `leaf`.
+    """Return the entries from the header to `leaf`.
 
     Raises:
         JournalError: a parent is missing, or parents form a cycle.

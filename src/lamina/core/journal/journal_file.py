@@ -1,12 +1,12 @@
-"""The journal as the bytes of a file: where its lines stand, its checkpoints, and how it is opened.
+"""The journal as the bytes of a file: where its lines are, its checkpoints, and how it is opened.
 
-Laws: what is read is the same with an index, with checkpoints or without either. An index is
-believed only of bytes that it was made of, which their checksum proves; where it does not fit,
-everything is read from the lines themselves. A checkpoint is a cache and never the truth: it has
-no id and no place in the tree, and a reader that passes over it misses nothing. It is believed
-only if its own checksum is right and so is that of every byte in front of it. Each holds what is
-new since the one before, so all of them together cost what the last one would. Only a store of
-files knows this.
+Laws: reading gives the same result with an index, with checkpoints, or without either. An index is
+trusted only for the bytes it was made from, which their checksum proves; where it does not fit,
+everything is read from the lines themselves. A checkpoint is a cache and never the truth: it has no
+id and no place in the tree, and a reader that skips it misses nothing. It is trusted only if its
+own checksum is right and so is that of every byte before it. Each contains what is new since the
+previous one, so all of them together cost as much as the last one would. Only a store of files
+knows this.
 """
 
 from array import array
@@ -29,14 +29,14 @@ from lamina.core.journal.lines import BEGINS_CHECKPOINT, is_whole_checkpoint, re
 from lamina.core.values.entry import Entry
 from lamina.core.values.totals import SessionTotals
 
-# As much of it as says what it is, should the rest be cut off.
+# Enough of it to recognise it by, in case the rest is cut off.
 _CHECKPOINT = BEGINS_CHECKPOINT[: len(b'{"at":n')]
 
 
 class LineIndex(Struct, frozen=True, kw_only=True, array_like=True):
-    """The first `covered` bytes of a sound journal: the number of each id and where its line is,
-    as arrays of machine words. `state` is what the engine made of them, for the engine alone, and
-    `totals` what they amount to in a list."""
+    """An index of the first `covered` bytes of a sound journal: each id's number and the position
+    of its line, as arrays of machine words. `state` is the engine's snapshot, for the engine only,
+    and `totals` are its totals for a list."""
 
     covered: int
     checksum: int
@@ -48,21 +48,21 @@ class LineIndex(Struct, frozen=True, kw_only=True, array_like=True):
 
     @property
     def count(self) -> int:
-        """How many entries it covers."""
+        """The number of entries it covers."""
         return len(self.numbers) // array("Q").itemsize
 
     def with_totals(self, totals: SessionTotals) -> "LineIndex":
         return replace(self, totals=totals)
 
     def fits(self, data: bytes) -> bool:
-        """Whether `data` begins with the bytes that this is an index of."""
+        """Return whether `data` starts with the bytes that this is an index of."""
         if not 0 < self.covered <= len(data):
             return False
         return crc32(memoryview(data)[: self.covered]) == self.checksum
 
 
 class LinePlaces:
-    """Where the lines of a journal stand; it grows as lines are written."""
+    """The positions of a journal's lines; it grows as lines are written."""
 
     def __init__(self) -> None:
         self.numbers = array("Q")
@@ -82,7 +82,7 @@ class LinePlaces:
         return places
 
     def add(self, entries: Sequence[Entry], data: bytes) -> None:
-        """Takes in what was written behind the rest; `data` is its lines."""
+        """Add what was written after the rest; `data` is its lines."""
         at, start = self.covered, 0
         for entry in entries:
             start = _pass_checkpoints(data, start)
@@ -112,7 +112,7 @@ class LinePlaces:
         )
 
     def find(self, entry_id: str) -> int | None:
-        """The position of an entry in the file, by its id."""
+        """Return the position of an entry in the file, by its id."""
         number = entry_number(entry_id)
         if number is None:
             return None
@@ -122,14 +122,14 @@ class LinePlaces:
 
 
 def _pass_checkpoints(data: bytes, start: int) -> int:
-    """Where the first line at or behind `start` begins that is not a checkpoint."""
+    """Return the start of the first line at or after `start` that is not a checkpoint."""
     while data.startswith(_CHECKPOINT, start) and (end := data.find(b"\n", start)) >= 0:
         start = end + 1
     return start
 
 
 class IndexedEntries(Mapping[str, Entry]):
-    """The entries that an index covers, in order of writing, decoded when they are looked at."""
+    """The entries that an index covers, in the order of writing, decoded on access."""
 
     def __init__(self, data: bytes, places: LinePlaces) -> None:
         self._data = data
@@ -153,7 +153,8 @@ class IndexedEntries(Mapping[str, Entry]):
         return entry
 
     def lines_from(self, start: int) -> Iterator[bytes]:
-        """The lines themselves from the entry at `start` on: for those who need little of each."""
+        """Return the lines themselves from the entry at `start` on: for callers that need little of
+        each."""
         places = self._places
         for at, length in zip(places.offsets[start:], places.lengths[start:], strict=True):
             yield self._data[at : at + length]
@@ -173,13 +174,14 @@ _ENDS = b'"}'
 
 
 class Checkpoint(Struct, frozen=True, kw_only=True, array_like=True):
-    """What is new in front of one place of a sound journal.
+    """What is new before one position in a sound journal.
 
-    `covered` is how many bytes are in front of its line, `checksum` theirs; `before` is where the
-    line of the checkpoint before it begins, 0 if it is the first. `numbers` are the steps between
-    ids since then and `lengths` those of their lines, as machine words. `parts` are those of the
-    snapshot: of each, how many bytes of the one before hold at the front and at the end, and what
-    is between these. `totals` are those of a list, if they are known."""
+    `covered` is the number of bytes before its line, `checksum` theirs; `before` is the start of
+    the previous checkpoint's line, 0 if it is the first. `numbers` are the steps between ids since
+    then and `lengths` those of their lines, as machine words. `parts` are those of the snapshot:
+    for each, how many bytes it shares with the previous one at the front and at the end, and the
+    bytes between. `totals` are those for a list, if known.
+    """
 
     covered: int
     checksum: int
@@ -196,8 +198,8 @@ _part_decoder = msgspec.msgpack.Decoder(tuple[bytes, ...])
 
 
 class Trail(Struct, frozen=True, kw_only=True):
-    """Where the checkpoints of a journal got to: where the line of the last one begins, how many
-    entries are in front of it, the number of the last of these, and the parts of the snapshot."""
+    """How far the checkpoints of a journal got: the start of the last one's line, the number of
+    entries before it, the number of the last of these, and the parts of the snapshot."""
 
     place: int = 0
     count: int = 0
@@ -208,8 +210,8 @@ class Trail(Struct, frozen=True, kw_only=True):
 def write_checkpoint(
     places: LinePlaces, state: bytes, trail: Trail, totals: SessionTotals | None = None
 ) -> tuple[bytes, Trail]:
-    """The line of a checkpoint behind all lines of `places`, and the trail with it. `state` is the
-    snapshot there: a MessagePack array of byte strings.
+    """Return the line of a checkpoint after all lines of `places`, and the trail with it. `state`
+    is the snapshot there: a MessagePack array of byte strings.
 
     Raises:
         MsgspecError: it is something else.
@@ -237,13 +239,13 @@ def write_checkpoint(
 
 
 def find_checkpoint(data: bytes, start: int = 0) -> int:
-    """Where the line of the last checkpoint at or behind `start` begins; 0 if there is none."""
+    """Return the start of the last checkpoint's line at or after `start`; 0 if there is none."""
     return data.rfind(b"\n" + BEGINS_CHECKPOINT, max(0, start - 1)) + 1
 
 
 def read_checkpoint(data: bytes, start: int = 0) -> LineIndex | None:
-    """The index that the last sound checkpoint at or behind `start` gives of `data`; None if there
-    is none, or what stands in front of it is not what it was made of."""
+    """Return the index that the last sound checkpoint at or after `start` gives of `data`; None if
+    there is none, or if the bytes before it have changed."""
     end = len(data)
     while place := data.rfind(b"\n" + BEGINS_CHECKPOINT, max(0, start - 1), end) + 1:
         line = data[place : data.find(b"\n", place)]
@@ -258,7 +260,7 @@ def read_checkpoint(data: bytes, start: int = 0) -> LineIndex | None:
 
 
 def read_trail(data: bytes) -> Trail:
-    """The trail to go on with. The checksums of `data` were verified."""
+    """Return the trail to continue with. The checksums of `data` were verified."""
     place = find_checkpoint(data)
     last = _decode(data[place : data.find(b"\n", place)]) if place else None
     steps = _follow(data, last) if last is not None else None
@@ -284,7 +286,7 @@ def _decode(line: bytes) -> Checkpoint | None:
 
 
 def _follow(data: bytes, last: Checkpoint) -> list[Checkpoint] | None:
-    """All checkpoints up to the last one, in order; None if one of them is not there."""
+    """Return all checkpoints up to the last one, in order; None if one is missing."""
     steps = [last]
     while place := steps[-1].before:
         if not place < steps[-1].covered or not data.startswith(BEGINS_CHECKPOINT, place):
@@ -297,7 +299,7 @@ def _follow(data: bytes, last: Checkpoint) -> list[Checkpoint] | None:
 
 
 def _covered_places(data: bytes, steps: Sequence[Checkpoint]) -> LinePlaces | None:
-    """Where the lines stand that the checkpoints cover; None if they do not add up."""
+    """Return the positions of the lines that the checkpoints cover; None if they do not add up."""
     places, start = LinePlaces(), 0
     numbers = array("Q")
     for step in steps:
@@ -324,18 +326,18 @@ def _index(data: bytes, steps: Sequence[Checkpoint], checksum: int) -> LineIndex
 
 
 def _merge(steps: Sequence[Checkpoint]) -> tuple[bytes, ...]:
-    """The parts of the snapshot at the last of the checkpoints."""
+    """Return the parts of the snapshot at the last of the checkpoints."""
     parts: list[bytearray] = []
     for step in steps:
         parts += (bytearray() for _ in step.parts[len(parts) :])
         for part, (front, back, between) in zip(parts, step.parts, strict=False):
-            # Nearly always they grow at their ends.
+            # Nearly always they only grow at their ends.
             part[front : len(part) - back] = between
     return tuple(bytes(part) for part in parts[: len(steps[-1].parts)])
 
 
 def _difference(before: bytes, now: bytes) -> tuple[int, int, bytes]:
-    """How many bytes both begin and end with, and what is between these now."""
+    """Return how many bytes both start and end with, and what is between these now."""
     front = _shared(before, now)
     room = min(len(before), len(now)) - front
     back = _shared(before[: -room - 1 : -1], now[: -room - 1 : -1]) if room else 0
@@ -343,7 +345,7 @@ def _difference(before: bytes, now: bytes) -> tuple[int, int, bytes]:
 
 
 def _shared(one: bytes, two: bytes) -> int:
-    """How many bytes both begin with."""
+    """Return how many bytes both start with."""
     low, high = 0, min(len(one), len(two))
     if one[:high] == two[:high]:
         return high
@@ -357,18 +359,18 @@ def _shared(one: bytes, two: bytes) -> int:
 
 
 class JournalFile(Struct, frozen=True, kw_only=True):
-    """A journal as a file holds it."""
+    """A journal as stored in a file."""
 
     journal: Journal
-    # Whether the next write begins a line of its own by itself.
+    # Whether the next write has to start a new line itself.
     ends_line: bool = True
-    # Where the lines stand, if all of them are sound.
+    # Where the lines are, if all of them are sound.
     places: LinePlaces | None = None
     # How many bytes the snapshot beside it covers; 0 without one.
     covered: int = 0
-    # Where the line of the last checkpoint begins; 0 if there is none.
+    # The start of the last checkpoint's line; 0 if there is none.
     checkpointed: int = 0
-    # Totals that were kept, and how many of the entries they are of.
+    # Stored totals, and how many of the entries they cover.
     totals: SessionTotals | None = None
     totalled: int = 0
 
@@ -376,11 +378,11 @@ class JournalFile(Struct, frozen=True, kw_only=True):
 def read_journal_file(
     data: bytes, session: str = "", index: LineIndex | None = None
 ) -> JournalFile:
-    """The journal that `data` holds. `session` is its id, should the header be lost. An `index`
+    """Return the journal in `data`. `session` is its id, in case the header is lost. An `index`
     that fits saves reading what it covers, and so does a checkpoint in `data` itself."""
     if index is not None and not index.fits(data):
         index = None
-    # An index without a snapshot was made for a list, and serves if there is nothing better.
+    # An index without a snapshot was made for a list, and is used if there is nothing better.
     covered = index.covered if index is not None and index.state else 0
     if (latest := read_checkpoint(data, covered) or index) is not None:
         file = replace(_read_behind(data, session, latest), covered=covered)
@@ -407,14 +409,14 @@ def _places(data: bytes, reader: TreeReader) -> LinePlaces | None:
 
 
 def _read_behind(data: bytes, session: str, index: LineIndex) -> JournalFile:
-    """The journal, of which only what stands behind the index is read."""
+    """Return the journal, reading only what comes after the index."""
     older = IndexedEntries(data, LinePlaces.of(index))
     tail = data[index.covered :]
     reader = _read_tail(tail, older, index.covered, 1)
     journal = reader.finish(session)
     since = tuple(reader.entries.values())
     if journal.damage:
-        # Said once more with the numbers of the lines, which nobody else needs.
+        # Reported again with line numbers, which nothing else needs.
         number = data.count(b"\n", 0, index.covered) + 1
         journal = _read_tail(tail, older, index.covered, number).finish(session)
     places = LinePlaces.of(index)
@@ -424,7 +426,7 @@ def _read_behind(data: bytes, session: str, index: LineIndex) -> JournalFile:
         ends_line=data.endswith(b"\n"),
         places=places if places.sound and not journal.damage else None,
         checkpointed=find_checkpoint(data),
-        # What is damaged is counted anew.
+        # Damage is counted again from the start.
         totals=None if journal.damage else index.totals,
         totalled=index.count,
     )

@@ -1,13 +1,13 @@
 """Entries as lines of a file, and back.
 
-Laws: every line proves itself with a checksum, so that a bad one is known without its neighbours;
-reading never raises, whatever the bytes are, and everything that proves itself is read. Line feeds
-part lines and nothing else does: JSON escapes them inside strings.
+Laws: every line proves itself with a checksum, so a bad one is detected without its neighbours;
+reading never raises, whatever the bytes are, and every proven line is read. Only line feeds
+separate lines: JSON escapes them inside strings.
 
 A line is the canonical JSON of an entry with up to three more fields: `more`, how many lines of the
-same write follow; `skip`, how many ids were given up in front of it; and last `sum`, the CRC-32 of
-all bytes of the line before its own comma. A checkpoint (`core/journal/journal_file.py`) has a
-line, too, and is no entry.
+same write follow; `skip`, how many ids were skipped before it; and last `sum`, the CRC-32 of all
+bytes of the line before its own comma. A checkpoint (`core/journal/journal_file.py`) has a line,
+too, but is not an entry.
 """
 
 import re
@@ -28,19 +28,19 @@ _SUM_FIELD = re.compile(rb',"sum":"[0-9a-f]{8}"}')
 _MORE = re.compile(rb'(?:,"more":(\d+))?(?:,"skip":(\d+))?\Z')
 # How much of a bad line is shown to a person.
 _SHOWN = 60
-# Keys are sorted, so every line begins like this; inside of strings the quotes are escaped.
+# Keys are sorted, so every line starts like this; inside strings the quotes are escaped.
 _BEGINS = b'{"at":'
-# Checkpoints begin like this, which no entry does: every entry has a time.
+# Checkpoints start like this; no entry does, because every entry has a time.
 BEGINS_CHECKPOINT = b'{"at":null,"checkpoint":"'
 _CUT_CHECKPOINT = re.compile(
     re.escape(BEGINS_CHECKPOINT) + rb'[A-Za-z0-9+/]*=*(?:"[,":sum0-9a-f]{0,17})?'
 )
-# How many of the places that look like a beginning are tried: other objects may have such a key.
+# How many possible beginnings are tried: other objects may have such a key.
 _TRIES = 64
 
 
 class Line(Struct, frozen=True):
-    """A line that proved itself: where it stands, what it holds, and what it says of its write."""
+    """A proven line: its position, its content, and what it says about its write."""
 
     entry: Entry
     number: int
@@ -51,18 +51,19 @@ class Line(Struct, frozen=True):
 
 
 def write_lines(entries: Sequence[Entry], last: int) -> bytes:
-    """The bytes of one write. `last` is the number of the last id in the file, -1 if none is."""
+    """Return the bytes of one write. `last` is the number of the last id in the file, -1 if there
+    is none."""
     lines = []
     for index, entry in enumerate(entries, 1):
         number = entry_number(entry.id)
-        # Said once a write, where it begins: that is how a reader knows that it does.
+        # Stated once per write, at its beginning: this is how a reader recognises one.
         skip = max(0, number - last - 1) if number is not None and index == 1 else 0
         lines.append(write_line(encode_entry(entry), more=len(entries) - index, skip=skip))
     return b"".join(lines)
 
 
 def write_line(entry: bytes, *, more: int = 0, skip: int = 0) -> bytes:
-    """One line from the canonical JSON of an entry."""
+    """Return one line from the canonical JSON of an entry."""
     body = entry[:-1]
     if more:
         body += b',"more":%d' % more
@@ -72,15 +73,15 @@ def write_line(entry: bytes, *, more: int = 0, skip: int = 0) -> bytes:
 
 
 def is_proven(line: bytes) -> bool:
-    """Whether the line's checksum is there and right."""
+    """Return whether the line has a checksum and it is right."""
     if line[-_SUM_LENGTH:-10] != _SUM:
         return False
     return b"%08x" % crc32(memoryview(line)[:-_SUM_LENGTH]) == line[-10:-2]
 
 
 def read_lines(data: bytes, *, number: int = 1, offset: int = 0) -> Iterator[Line | Damage]:
-    """Every line that proves itself, and what is wrong with the others, in order. `number` and
-    `offset` are those of the first line, where `data` is not the whole file."""
+    """Return every proven line, and what is wrong with the others, in order. `number` and `offset`
+    are those of the first line, where `data` is not the whole file."""
     lines = data.split(b"\n")
     tail = lines.pop()
     converted = False
@@ -108,7 +109,7 @@ def read_lines(data: bytes, *, number: int = 1, offset: int = 0) -> Iterator[Lin
 
 
 def read_line(line: bytes, *, number: int = 1, offset: int = 0) -> Iterator[Line | Damage]:
-    """What one line holds, without its line break: the same as among others."""
+    """Return the content of one line, without its line break: the same as among others."""
     if is_proven(line):
         yield from _read(line, number, offset)
     else:
@@ -120,8 +121,8 @@ def is_whole_checkpoint(line: bytes) -> bool:
 
 
 def is_checkpoint(line: bytes) -> bool:
-    """Whether a line is a checkpoint, or the beginning of one whose write was cut off: then nothing
-    is lost with the rest."""
+    """Return whether a line is a checkpoint, or the beginning of one whose write was cut off: then
+    nothing is lost with the rest."""
     if line.startswith(BEGINS_CHECKPOINT):
         return is_whole_checkpoint(line) or _CUT_CHECKPOINT.fullmatch(line) is not None
     return len(line) > len(_BEGINS) and BEGINS_CHECKPOINT.startswith(line)
@@ -140,7 +141,7 @@ def _read(line: bytes, number: int, offset: int) -> Iterator[Line | Damage]:
             yield _damage("not_an_entry", str(error), number, offset, line)
             return
     more, skip = 0, 0
-    # Fields of the write stand behind those of the entry; nearly all lines have none.
+    # Fields of the write follow those of the entry; nearly all lines have none.
     tail = line[-_SUM_LENGTH - 48 : -_SUM_LENGTH]
     if (fields := _MORE.search(tail)) and fields.group():
         more, skip = (int(digits or 0) for digits in fields.groups())
@@ -150,8 +151,8 @@ def _read(line: bytes, number: int, offset: int) -> Iterator[Line | Damage]:
 
 
 def _salvage(line: bytes, number: int, offset: int, *, torn: bool) -> Iterator[Line | Damage]:
-    """What can be had of a line that does not prove itself: two lines whose line break was lost
-    still prove themselves, each for itself, and so does one behind rubbish."""
+    """Return what can be recovered from an unproven line: two lines whose line break was lost still
+    prove themselves separately, and so does one after garbage."""
     start = count = 0
     for field in _SUM_FIELD.finditer(line):
         begin = _find_begin(line, start, field.end())
@@ -173,7 +174,7 @@ def _salvage(line: bytes, number: int, offset: int, *, torn: bool) -> Iterator[L
 
 
 def _find_begin(line: bytes, start: int, end: int) -> int | None:
-    """Where the line that ends at `end` begins, if one does that proves itself."""
+    """Return the start of the proven line that ends at `end`, if there is one."""
     at = end
     for _ in range(_TRIES):
         at = line.rfind(_BEGINS, start, at)

@@ -1,8 +1,8 @@
 """What patches do: to an envelope, and to the state of a session.
 
-Laws: a patch applies whole or raises and changes nothing. No patch separates a tool call from its
-result. A patch that is shortened for the journal does what the whole one does: a journal that
-held the history again with every turn would grow with the square of its length.
+Laws: a patch applies completely, or raises and changes nothing. No patch separates a tool call from
+its result. A patch shortened for the journal has the same effect as the whole one: a journal that
+stored the history again with every turn would grow with the square of its length.
 """
 
 from collections.abc import Iterable, Iterator
@@ -56,10 +56,10 @@ SUMMARY_ID = "summary"
 def apply_patch(
     envelope: Envelope, patch: Patch, turn_start: int | None = None, sent: bool = False
 ) -> tuple[Envelope, int | None]:
-    """The envelope after every op of `patch`, and where the turn under way now starts.
+    """Return the envelope after every operation of `patch`, and where the current turn now starts.
 
     Raises:
-        InvalidPatch: an op needs a reason and has none, or cannot be applied.
+        InvalidPatch: an operation needs a reason and has none, or cannot be applied.
     """
     check_reasons(patch)
     for op in patch.ops:
@@ -69,8 +69,7 @@ def apply_patch(
 
 def check_reasons(patch: Patch) -> None:
     """Raises:
-    InvalidPatch: an op needs a reason and has none.
-    """
+    InvalidPatch: an operation needs a reason and has none."""
     for op in patch.ops:
         if lacks_reason(op):
             raise InvalidPatch(op_name(op), "changes what is cached and needs a non-blank reason")
@@ -80,8 +79,8 @@ def apply_op(
     envelope: Envelope, op: PatchOp, start: int | None, sent: bool,
     stood: StandingItems | None = None,
 ) -> tuple[Envelope, int | None]:  # fmt: skip
-    """The envelope after one op, and where the turn under way now starts. `stood` spares it to look
-    through all of history for what stands."""
+    """Return the envelope after one operation, and where the current turn now starts. `stood` saves
+    searching all of history for the items that stand."""
     match op:
         case SystemPartSet(name=name, text=text):
             envelope = replace(envelope, system=_set_part(envelope.system, op, name, text))
@@ -156,27 +155,27 @@ def _compact(
     if start is not None and start >= cut:
         place = start - cut
         if in_force is not None and latest_in_force(behind[: place + 1]) is None:
-            # They were named in what goes; the question under way names them instead.
+            # They were named in the removed part; the current question names them instead.
             for question in behind[place : place + 1]:
                 context = question.context or Context()
                 named = replace(context, in_force=_standing_of(in_force, there))
                 behind[place] = _with_context(question, named)
         start += after + len(middle) - cut
     elif split:
-        # A turn cut in the middle begins with the summary, which holds its question.
+        # A turn cut in the middle starts with the summary, which contains its question.
         start = after
     return replace(envelope, cached=head.extend((*middle, *behind))), start
 
 
 def _answers(messages: Iterable[Message]) -> Iterator[tuple[str, int | None, int]]:
-    """Every result by its call's id: where the call stands (None if no call in front of it waits
+    """Return every result by its call's id: where the call stands (None if no call before it waits
     for one), and where the result does. Ids may be used again."""
     waiting: dict[str, list[int]] = {}
     for index, message in enumerate(messages):
         for block in message.blocks:
             match block:
                 case ToolCall(id=call):
-                    # An earlier call of this id is answered no more; one beside it is.
+                    # An earlier call of this id gets no more answers; one beside it does.
                     beside = [place for place in waiting.get(call, ()) if place == index]
                     waiting[call] = [*beside, index]
                 case ToolResult(call_id=call):
@@ -190,7 +189,7 @@ def _check_cut(op: CompactionApply, cached: Iterable[Message], gone: range) -> N
     if not gone and (not op.summary or not gone.start):
         return
     for call, start, end in _answers(cached):
-        # A result that had no call in front of it before is none of this op's doing.
+        # A result that already had no call before it is not this operation's fault.
         if start is not None and _side_of(start, gone) != _side_of(end, gone):
             pair = f"the call {call!r} (message {start}) from its result (message {end})"
             problem = f"a cut from {gone.start} to {gone.stop} would part {pair}"
@@ -198,15 +197,15 @@ def _check_cut(op: CompactionApply, cached: Iterable[Message], gone: range) -> N
 
 
 def _side_of(index: int, gone: range) -> int:
-    """In front of what goes, in it, or behind it."""
+    """Return whether it is before, in, or after the part that goes."""
     return (index >= gone.start) + (index >= gone.stop)
 
 
 def _check_replaced(
     op: MessagesCachedReplace, before: Iterable[Message], messages: tuple[Message, ...]
 ) -> None:
-    """Results need their calls in front of them, and calls that were answered keep their results,
-    except at the end. What was amiss before may stay so."""
+    """Check that results have their calls before them, and that answered calls keep their results,
+    except at the end. What was wrong before may stay wrong."""
     earlier, now = list(_answers(before)), list(_answers(messages))
     lost = {call for call, place, _ in now if place is None}
     if lost := lost - {call for call, place, _ in earlier if place is None}:
@@ -237,8 +236,7 @@ def _replace_messages(cached: Chain[Message], op: MessagesCachedReplace) -> Chai
 
 def check_appended(op: MessagesCachedAppend) -> None:
     """Raises:
-    InvalidPatch: a call in it has no result there, or a result no call.
-    """
+    InvalidPatch: a call in it has no result there, or a result no call."""
     answered = list(_answers(op.messages))
     calls = sum(len(message.calls) for message in op.messages)
     if calls != len(answered) or any(place is None for _, place, _ in answered):
@@ -247,19 +245,19 @@ def check_appended(op: MessagesCachedAppend) -> None:
 
 
 def append_messages(cached: Chain[Message], messages: tuple[Message, ...]) -> Chain[Message]:
-    """History with messages behind it, each with an id."""
+    """Return history with messages appended, each with an id."""
     last = cached[-1].id if len(cached) else ""
     return cached.extend(_with_ids(messages, "appended", len(cached), last))
 
 
 def calls_wait(envelope: Envelope) -> bool:
-    """Whether the last message calls tools whose results are not there yet."""
+    """Return whether the last message calls tools whose results are still missing."""
     cached = envelope.cached
     return bool(len(cached) and cached[-1].calls)
 
 
 def _is_paired(message: Message) -> bool:
-    """Whether it holds a call or a result."""
+    """Return whether it contains a call or a result."""
     return any(isinstance(block, ToolCall | ToolResult) for block in message.blocks)
 
 
@@ -302,7 +300,8 @@ def _naming(
     in_force: tuple[ItemId, ...] | None,
     in_place: tuple[ItemId, ...] = (),
 ) -> Context | None:
-    """What a question under way goes on saying: the names of what stands, and what is in force."""
+    """Return what the current question still says: the names of what stands, and what is in
+    force."""
     uses = []
     for use in context.uses if context else ():
         if use.item in in_place:
@@ -322,13 +321,13 @@ def _standing_of(
 
 
 def latest_in_force(messages: Iterable[Message]) -> tuple[ItemId, ...] | None:
-    """The latest list of rules in force in these messages; None if there is none."""
+    """Return the latest list of rules in force in these messages; None if there is none."""
     lists = [message.context.in_force for message in messages if message.context]
     return next((items for items in reversed(lists) if items is not None), None)
 
 
 def brought_by(messages: Iterable[Message]) -> set[ItemId]:
-    """The items that messages hold in full."""
+    """Return the items that messages contain in full."""
     contexts = (message.context for message in messages)
     return {u.item for context in contexts if context for u in context.uses if u.form == "full"}
 
@@ -336,8 +335,8 @@ def brought_by(messages: Iterable[Message]) -> set[ItemId]:
 def _with_ids(
     messages: tuple[Message, ...], stem: str, start: int, last: str = ""
 ) -> tuple[Message, ...]:
-    """Messages with ids, behind one of the id `last`: neighbours without one, or of the same one,
-    would become one message on the wire."""
+    """Return messages with ids, following one with the id `last`: neighbours without an id, or with
+    the same one, would become one message on the wire."""
     start += last == f"{stem}:{start}"
     return tuple(
         message if message.id else replace(message, id=f"{stem}:{index}")
@@ -373,16 +372,16 @@ def _lay(envelope: Envelope, op: ItemLay, sent: bool, stood: StandingItems | Non
         raise InvalidPatch("item_lay", "tool calls wait for their results; lay it down after them")
     versions = stood.versions_in(envelope, item) if stood else find_versions(envelope, item)
     use = Use(item=item, version=version, form="full", replaces=bool(versions))
-    # Where its text stands above, that it applies again is all there is to say.
-    is_told = op.in_force is not None and version in versions
+    # Where its text stands above, it only has to say that it applies again.
+    is_stated = op.in_force is not None and version in versions
     name = f"lay:{len(envelope.cached)}:{item}"
-    context = Context(uses=() if is_told else (use,), in_force=op.in_force)
+    context = Context(uses=() if is_stated else (use,), in_force=op.in_force)
     message = Message(role="user", blocks=(context,), id=name)
     return replace(envelope, cached=envelope.cached.extend((message,)))
 
 
 def _with_context(message: Message, context: Context | None) -> Message:
-    """The message with this context instead of its own; itself if that is none as well."""
+    """Return the message with this context instead of its own; itself if neither has any."""
     if context is None and message.context is None:
         return message
     others = tuple(block for block in message.blocks if not isinstance(block, Context))
@@ -390,7 +389,8 @@ def _with_context(message: Message, context: Context | None) -> Message:
 
 
 def _without_names(message: Message) -> Message:
-    """The message with the items it brought, but not the names of those that stood elsewhere."""
+    """Return the message with the items it brought, but without the names of those that stood
+    elsewhere."""
     context = message.context
     if context is None:
         return message
@@ -402,11 +402,11 @@ def _without_names(message: Message) -> Message:
 
 
 def shorten_patch(patch: Patch, envelope: Envelope, sent: bool) -> Patch:
-    """The patch for `envelope`, with the messages that it leaves in their places counted and not
-    repeated; `sent` says whether anything was sent yet.
+    """Return the patch for `envelope`, with the messages that stay in place counted, not repeated;
+    `sent` says whether anything was sent yet.
 
     Raises:
-        InvalidPatch: an op cannot be applied.
+        InvalidPatch: an operation cannot be applied.
     """
     if not any(isinstance(op, MessagesCachedReplace) for op in patch.ops):
         return patch
@@ -429,8 +429,7 @@ def _count_kept(cached: Chain[Message], messages: tuple[Message, ...]) -> int:
 
 def require_contents(state: State, ops: Iterable[PatchOp]) -> None:
     """Raises:
-    InvalidPatch: an op lays something down whose content is not there.
-    """
+    InvalidPatch: an operation lays something down whose content is missing."""
     for op in ops:
         for item, version in laid_items(op):
             if (item, version) not in state.library.items:
@@ -439,10 +438,10 @@ def require_contents(state: State, ops: Iterable[PatchOp]) -> None:
 
 
 def patch_state(state: State, transformer: str, patch: Patch) -> State:
-    """The state after a patch of `transformer`.
+    """Return the state after a patch by `transformer`.
 
     Raises:
-        InvalidPatch: an op is wrong, or cannot be applied.
+        InvalidPatch: an operation is wrong, or cannot be applied.
     """
     require_contents(state, patch.ops)
     before, library, requests = state.envelope, state.library, state.requests
@@ -466,7 +465,7 @@ def patch_state(state: State, transformer: str, patch: Patch) -> State:
         envelope = after
     old, new = before.cached, envelope.cached
     if has_grown(before, envelope):
-        # It only grew, if at all: what was looked through before is not looked through again.
+        # It only grew, if at all: what was searched before is not searched again.
         for message in new.since(len(old)):
             if context := message.context:
                 standing = lay_uses(standing, context.uses)
@@ -498,7 +497,8 @@ def patch_state(state: State, transformer: str, patch: Patch) -> State:
 def _net_reasons(
     reasons: list[RecordedReason], before: Envelope, after: Envelope
 ) -> tuple[RecordedReason, ...]:
-    """The reasons of a patch, each with what its op moved and no later one moved back."""
+    """Return the reasons of a patch, each with what its operation moved and no later one moved
+    back."""
     if len(reasons) < 2:
         return tuple(reasons)
     net = find_moved_parts(before, after)

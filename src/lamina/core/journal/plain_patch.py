@@ -1,7 +1,7 @@
 """Patches from outside: as plain data, or as values whose annotations alone prove nothing.
 
-Laws: a patch is read exactly, or refused with the name of its op. Names of fields may be ours or
-those of the original documents, here and in everything within.
+Laws: a patch is read exactly, or refused with the name of its operation. Field names may be ours or
+those of the original documents, here and in everything nested.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,16 +25,16 @@ from lamina.core.values.settings import require_usable
 from lamina.core.values.struct_fields import our_name, with_our_names
 from lamina.errors import InvalidPatch, InvalidSetting
 
-# The version of the documents' patches that this reads.
+# The version of the documents' patches that is supported here.
 SCHEMA_VERSION = 1
 _OPS: dict[str, Any] = {str(arg.__struct_config__.tag): arg for arg in get_args(PatchOp)}
-# A patch may be one of the documents' entries, which say of which type they are and when they were
-# written. The journal has its own times.
+# A patch may be one of the documents' entries, which state their type and when they were written.
+# The journal has its own times.
 _ENTRY_TYPE = "context_transform"
 _PATCH_FIELDS = ("transformer", "ops", "display", "schema_version", "type", "timestamp")
-# What the documents write with an op and the journal knows by itself.
+# Fields that the documents write with an operation and the journal derives itself.
 _KNOWN_ANYWAY: dict[Any, tuple[str, ...]] = {CompactionApply: ("timestamp", "tokens_before")}
-# All ops are about what is cached, but for these.
+# All operations concern cached parts, except these.
 _SCOPES: dict[Any, tuple[str, ...]] = {
     MessagesUncachedAppend: ("uncached", "ephemeral"),
     OptionsSet: ("cached", "uncached", "ephemeral"),
@@ -45,7 +45,7 @@ def _names(*kinds: Any) -> frozenset[str]:
     return frozenset(name for kind in kinds for name in kind.__struct_fields__)
 
 
-# The lists within an op, and what the objects in them are called by.
+# The lists within an operation, and how errors name the objects in them.
 _INSIDE: dict[str, frozenset[str]] = {
     "messages": _names(Message),
     "blocks": _names(*get_args(Block)) | {"type"},
@@ -60,8 +60,8 @@ assert _names(Context) >= {"uses", "absent"}
 
 
 class PlainPatch(Struct, frozen=True, kw_only=True):
-    """What was given as a patch, opened: its ops are still to be read. `transformer` is who made
-    it, if it says so."""
+    """An opened patch: its operations are still to be read. `transformer` is its maker, if
+    stated."""
 
     ops: tuple[Any, ...]
     transformer: str = ""
@@ -69,8 +69,8 @@ class PlainPatch(Struct, frozen=True, kw_only=True):
 
 
 def open_patch(value: Any) -> PlainPatch | None:
-    """A patch, one op, or several of them, or a patch as the documents write it
-    (`{"transformerName": ..., "patch": [...]}`); None if it is nothing of the kind.
+    """Return a patch, one operation, or several of them, or a patch as the documents write it
+    (`{"transformerName": ..., "patch": [...]}`), opened; None if it is none of these.
 
     Raises:
         InvalidPatch: it is one of the documents' patches, and cannot be read.
@@ -112,10 +112,10 @@ def _open_document(value: Mapping[Any, Any]) -> PlainPatch:
 
 
 def read_display(value: Any) -> Display | None:
-    """How a person is shown a patch, given as plain data or as a value.
+    """Return how a person is shown a patch, given as plain data or as a value.
 
     Raises:
-        InvalidPatch: it has a field that is not known, or one of another type.
+        InvalidPatch: it has an unknown field, or one of the wrong type.
     """
     if value is None:
         return None
@@ -137,10 +137,10 @@ def read_patch(
     display: Display | None = None,
     messages: Iterable[Message] = (),
 ) -> Patch:
-    """The patch of ops, and of whole patches, that `transformer` gives.
+    """Return the patch of the operations and whole patches that `transformer` gives.
 
     Raises:
-        InvalidPatch: one of them is wrong, or says that it is somebody else's.
+        InvalidPatch: one of them is wrong, or names another transformer.
     """
     ops: list[PatchOp] = []
     for value in values:
@@ -159,11 +159,11 @@ def read_patch(
 
 
 def read_op(op: PatchOp | Mapping[str, Any], messages: Iterable[Message] = ()) -> PatchOp:
-    """An op from outside, checked. `messages` are those of history, for ops that name one of them
-    (`firstKeptEntryId`).
+    """Return an operation from outside, checked. `messages` are those of history, for operations
+    that name one of them (`firstKeptEntryId`).
 
     Raises:
-        InvalidPatch: it does not hold what it should.
+        InvalidPatch: its content is wrong.
     """
     if isinstance(op, Mapping):
         return parse_op(op, messages)
@@ -174,11 +174,11 @@ def read_op(op: PatchOp | Mapping[str, Any], messages: Iterable[Message] = ()) -
 
 
 def parse_op(fields: Mapping[str, Any], messages: Iterable[Message] = ()) -> PatchOp:
-    """A patch operation as plain data. `scope` may be given, and must fit; the reason may be called
-    `invalidate_cache_reason`, and all names may be in camelCase.
+    """Return a patch operation given as plain data. `scope` is optional, and must fit; the reason
+    may be called `invalidate_cache_reason`, and all names may be in camelCase.
 
     Raises:
-        InvalidPatch: there is no such op, or its fields do not fit it.
+        InvalidPatch: there is no such operation, or its fields do not fit it.
     """
     if "op" not in fields:
         raise InvalidPatch("?", f"an op says which it is: {dict(fields)!r} has no 'op'")
@@ -216,7 +216,7 @@ def parse_op(fields: Mapping[str, Any], messages: Iterable[Message] = ()) -> Pat
 
 
 def _flatten_options(fields: Mapping[Any, Any], kind: Any) -> Mapping[Any, Any]:
-    """The documents have options in an object of their own."""
+    """The documents put options into an object of their own."""
     options = fields.get("options")
     if kind is not OptionsSet or not isinstance(options, Mapping):
         return fields
@@ -240,7 +240,7 @@ def _settle_scope(name: str, kind: Any, values: dict[Any, Any]) -> None:
 
 
 def _settle_first_kept(name: str, values: dict[Any, Any], messages: Iterable[Message]) -> None:
-    """The place of the first message that is kept, where it is named by its entry."""
+    """Return the position of the first kept message, where it is named by its entry."""
     if "first_kept_entry_id" not in values:
         return
     entry = values.pop("first_kept_entry_id")
@@ -255,7 +255,7 @@ def _settle_first_kept(name: str, values: dict[Any, Any], messages: Iterable[Mes
 
 
 def _with_names_inside(field: Any, value: Any) -> Any:
-    """What a field holds, with our names in it."""
+    """Return the content of a field, with our names in it."""
     if not isinstance(value, list | tuple) or (known := _INSIDE.get(field)) is None:
         return value
     return [_with_names(known, one) if isinstance(one, Mapping) else one for one in value]
@@ -266,7 +266,7 @@ def _with_names(known: frozenset[str], value: Mapping[Any, Any]) -> dict[Any, An
     if "role" in known and "blocks" not in fields and "content" in fields:
         fields["blocks"] = _read_content(fields.pop("content"))
     if "role" in known:
-        # When it was written is for the journal to say.
+        # The journal records its own times.
         _require_moment(fields.pop("timestamp", 0))
     return {field: _with_names_inside(field, inner) for field, inner in fields.items()}
 
@@ -277,12 +277,12 @@ def _require_moment(value: Any, name: str = "timestamp") -> None:
 
 
 def _read_content(content: Any) -> Any:
-    """The blocks of a message that other systems have: a text, or a list of parts."""
+    """Return the blocks of a message from another system: a text, or a list of parts."""
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def _unread(data: object, value: object) -> str:
-    """A field of plain data that the value made of it has no place for, if there is one."""
+    """Return a field of plain data that the resulting value has no place for, if there is one."""
     if isinstance(data, Mapping) and isinstance(value, msgspec.Struct):
         names = set(value.__struct_fields__) & set(data)
         odd = sorted(map(str, set(data) - names - {value.__struct_config__.tag_field}))

@@ -1,7 +1,7 @@
 """Reasons for moving what was sent, and what each of them covers.
 
-Law: a reason covers what its op moved, and nothing else. What an op moved is read off the
-envelopes before and after it, by the sources that segments have in a prompt.
+Law: a reason covers what its operation moved, and nothing else. What it moved is determined from
+the envelopes before and after it, by the sources of segments in a prompt.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -26,7 +26,7 @@ LIBRARY_SOURCE = f"system:{LIBRARY}"
 
 class MovedParts(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What moved: tools, system parts, the library and options by their source, and the messages
-    from one on, by its place in history. Behind it everything is processed anew."""
+    from one on, by its place in history. Everything after it is processed again."""
 
     sources: tuple[str, ...] = ()
     messages_from: int | None = None
@@ -35,15 +35,15 @@ class MovedParts(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return bool(self.sources) or self.messages_from is not None
 
     def within(self, other: "MovedParts") -> "MovedParts":
-        """What of this moved there as well."""
+        """Return what moved in both."""
         first = self.messages_from if other.messages_from is not None else None
         shared = tuple(source for source in self.sources if source in other.sources)
         return MovedParts(sources=shared, messages_from=first)
 
 
 class RecordedReason(Struct, frozen=True, kw_only=True):
-    """A reason on the path since the last request that was sent, the op that it was given with,
-    and what that op moved. `is_return` says that it only moves back what stood otherwise in one
+    """A reason on the path since the last request that was sent, the operation it was given for,
+    and what that moved. `is_return` means that it only moves back what was different in one
     request: what was cached before that may still be."""
 
     text: str
@@ -60,17 +60,17 @@ class RecordedReason(Struct, frozen=True, kw_only=True):
 
 
 def reason_of(op: PatchOp, before: Envelope, after: Envelope) -> RecordedReason:
-    """The reason of an op that made `after` of `before`."""
+    """Return the reason of an operation that made `after` from `before`."""
     return RecordedReason(text=op_reason(op), op=op_name(op), moved=find_moved_parts(before, after))
 
 
 def find_moved_parts(before: Envelope, after: Envelope) -> MovedParts:
-    """What of an envelope stands otherwise in a prompt, or at another place."""
+    """Return what is different in a prompt, or at another place."""
     sources: set[str] = set()
     if before.tool_list is not after.tool_list:
         sources |= find_moved_names(_tools(before), _tools(after))
     for order in _ORDERS:
-        # However it is laid out: which part stands first, without a separator, depends on that.
+        # In any layout: which part comes first, without a separator, depends on that.
         if before.system is not after.system or bool(before.library) != bool(after.library):
             sources |= find_moved_names(_parts(before, order), _parts(after, order))
         if _library(before, order) != _library(after, order):
@@ -83,8 +83,8 @@ def find_moved_parts(before: Envelope, after: Envelope) -> MovedParts:
 
 
 def find_changed_options(before: Options, after: Options) -> list[str]:
-    """The names of options that differ. They stand in no segment; what a provider's cache makes of
-    them is its own affair."""
+    """Return the names of options that differ. They are in no segment; how they affect a provider's
+    cache is the provider's affair."""
     if before is after:
         return []
     names = Options.__struct_fields__
@@ -92,8 +92,8 @@ def find_changed_options(before: Options, after: Options) -> list[str]:
 
 
 def find_return(copy: Envelope, own: Envelope) -> MovedParts:
-    """What stands otherwise again once a request that was made of `copy` is followed by one that is
-    made of its `own`. Also what only stood behind, or is back: others come behind it."""
+    """Return what changes back when a request made from `copy` is followed by one made from its
+    `own` envelope. Includes what only stood after it or is back: other things now come after it."""
     there, back = find_moved_parts(own, copy), find_moved_parts(copy, own)
     places = [there.messages_from, back.messages_from]
     if len(copy.cached) != len(own.cached):
@@ -105,8 +105,8 @@ def find_return(copy: Envelope, own: Envelope) -> MovedParts:
 def find_moved_names(
     before: Sequence[tuple[str, object]], after: Sequence[tuple[str, object]]
 ) -> set[str]:
-    """The names that stand on one side only, or with another value there. Where what they have in
-    common stands in another order, those that changed places."""
+    """Return the names that are on one side only, or have another value there. If the common names
+    are in another order, those that changed places."""
     if before == after:
         return set()
     old, new = _by_name(before), _by_name(after)
@@ -128,8 +128,8 @@ def _tools(envelope: Envelope) -> list[tuple[str, object]]:
 
 
 def _parts(envelope: Envelope, order: "_Order") -> list[tuple[str, object]]:
-    """The parts that have a text. The first of them stands without a separator, unless the library
-    is in front of it."""
+    """Return the parts that have a text. The first of them has no separator, unless the library
+    comes before it."""
     parts = order(envelope.system)
     texts = [(part.name, part.text.strip(), False) for part in parts.before]
     texts += [(part.name, part.text.strip(), bool(envelope.library)) for part in parts.behind]
@@ -141,7 +141,7 @@ def _parts(envelope: Envelope, order: "_Order") -> list[tuple[str, object]]:
 
 
 def _library(envelope: Envelope, order: "_Order") -> tuple[object, bool]:
-    """Its header stands without a separator if there is no system part in front of it."""
+    """Its header has no separator if no system part comes before it."""
     library = envelope.library
     if not library:
         return (library, False)
@@ -157,8 +157,8 @@ _ORDERS: tuple[_Order, ...] = (
 
 
 def _first_moved(before: Chain[Message], after: Chain[Message]) -> int | None:
-    """The place of the first message that is not there any more, or not as it was; None if there
-    only were appended some."""
+    """Return the place of the first message that is gone or has changed; None if messages were only
+    appended."""
     if before is after or before.shared_with(after) == len(before):
         return None
     for place, (old, new) in enumerate(zip(before, after, strict=False)):
@@ -168,5 +168,5 @@ def _first_moved(before: Chain[Message], after: Chain[Message]) -> int | None:
 
 
 def texts_of(reasons: Iterable[RecordedReason]) -> str:
-    """What reasons say, each once."""
+    """Return the texts of reasons, each once."""
     return "; ".join(dict.fromkeys(reason.text for reason in reasons if reason.text))

@@ -1,8 +1,8 @@
 """Replaying a path that may have holes.
 
-Law: a journal that lost lines still gives a state that can be sent: an entry that no longer
-applies is left out and reported, and no call stands without its result or the other way round.
-For a sound path this is `replay`.
+Law: a journal that lost lines still gives a state that can be sent: an entry that no longer applies
+is left out and reported, and no call is left without its result or vice versa. For a sound path
+this is `replay`.
 """
 
 from collections.abc import Iterable
@@ -25,10 +25,11 @@ LOST_RESULT = "The result of this call was lost: the journal is damaged here."
 def replay_repaired(
     path: Iterable[Entry], state: State | None = None
 ) -> tuple[State, list[Damage]]:
-    """The state at the end of `path`, from `state` on if it is given, and what had to be left out.
+    """Return the state at the end of `path`, starting from `state` if given, and what had to be
+    left out.
 
     Raises:
-        JournalError: the path does not begin with a header.
+        JournalError: the path does not start with a header.
     """
     damage: list[Damage] = []
     for entry in path:
@@ -39,8 +40,8 @@ def replay_repaired(
 
 
 def fold_repaired(state: State | None, entry: Entry, damage: list[Damage]) -> State:
-    """The state after one more entry, or without it if it does not apply. A path begins with no
-    state and a header.
+    """Return the state after one more entry, or without it if it does not apply. A path starts with
+    no state and a header.
 
     Raises:
         JournalError: the first entry is not a header.
@@ -64,7 +65,7 @@ def fold_repaired(state: State | None, entry: Entry, damage: list[Damage]) -> St
         state = fold_entry(state, stand_in)
         state = replace(state, turn=replace(state.turn, asked=""))
     try:
-        if (sound_entry := _mend_entry(state, entry, damage)) is not None:
+        if (sound_entry := _repair_entry(state, entry, damage)) is not None:
             return fold_entry(state, sound_entry)
     except LaminaError as error:
         detail = f"entry {entry.id!r} no longer applies: {error}"
@@ -73,10 +74,10 @@ def fold_repaired(state: State | None, entry: Entry, damage: list[Damage]) -> St
 
 
 def is_answered(state: State) -> bool:
-    """Whether the open request has its answer, but not what closes it, which is written in one
-    with it: that line is lost. Or what it was made for is lost, a question or results, so that it
-    cannot be sent. That history ends with an answer is not enough: somebody may have replaced it
-    while the request was open."""
+    """Return whether the open request has its answer, but not the closing entry, which is written
+    together with it: that line is lost. Or what it was made for is lost, a question or results, so
+    that it cannot be sent. It is not enough that history ends with an answer: someone may have
+    replaced it while the request was open."""
     cached, turn = state.envelope.cached, state.turn
     if state.requests.open is None or not len(cached) or cached[-1].role != "assistant":
         return False
@@ -84,7 +85,8 @@ def is_answered(state: State) -> bool:
 
 
 def close_answered_request(state: State) -> State:
-    """The state with a request closed whose answer is there and whose closing is lost."""
+    """Return the state with a request closed whose answer exists and whose closing entry is
+    lost."""
     if state.requests.open is None or not is_answered(state):
         return state
     closing = ReplyEntry(
@@ -99,7 +101,7 @@ def close_answered_request(state: State) -> State:
 
 
 def lost_results(state: State, entry_id: str, at: float) -> MessageEntry:
-    """Results that say they are lost, in the place of those that are."""
+    """Return results that say they are lost, in place of the lost ones."""
     blocks = tuple(
         ToolResult(call_id=call.id, name=call.name, text=LOST_RESULT, is_error=True)
         for call in state.envelope.cached[-1].calls
@@ -109,8 +111,8 @@ def lost_results(state: State, entry_id: str, at: float) -> MessageEntry:
 
 
 def _lost_question(state: State, entry: Entry) -> bool:
-    """Whether an answer would be the first message of all, which no vendor takes, and no question
-    began its turn. One that did may have been taken out while the request was open."""
+    """Return whether an answer would be the very first message, which no vendor accepts, and no
+    question started its turn. A question may have been removed while the request was open."""
     if not isinstance(entry, MessageEntry) or state.requests.open is None:
         return False
     if state.turn.start is not None:
@@ -119,14 +121,14 @@ def _lost_question(state: State, entry: Entry) -> bool:
 
 
 def _needs_results(entry: Entry) -> bool:
-    """Whether calls cannot wait any longer when this entry comes."""
+    """Return whether calls can wait no longer when this entry comes."""
     if isinstance(entry, MessageEntry):
         return entry.message.role != "tool"
     return isinstance(entry, BranchSummaryEntry)
 
 
-def _mend_entry(state: State, entry: Entry, damage: list[Damage]) -> Entry | None:
-    """The entry without what it cannot stand on any more; None if nothing is left of it."""
+def _repair_entry(state: State, entry: Entry, damage: list[Damage]) -> Entry | None:
+    """Return the entry without what it can no longer refer to; None if nothing is left of it."""
     match entry:
         case MessageEntry(message=message) if message.role == "tool":
             pairs = _pair(state, message)
@@ -150,7 +152,7 @@ def _mend_entry(state: State, entry: Entry, damage: list[Damage]) -> Entry | Non
 
 
 def _without_lost(state: State, message: Message) -> Message:
-    """The message without the items whose content is lost; the model is told of them."""
+    """Return the message without the items whose content is lost; the model is told about them."""
     context = message.context
     if context is None:
         return message
@@ -166,7 +168,7 @@ def _without_lost(state: State, message: Message) -> Message:
 
 
 def _pair(state: State, message: Message) -> Message:
-    """The message with those results only whose calls wait right before it."""
+    """Return the message with only those results whose calls wait right before it."""
     cached = state.envelope.cached
     answered_calls: set[str] = set()
     at = len(cached) - 1

@@ -1,8 +1,8 @@
-"""The envelope of one request, where it is not the session's own.
+"""The envelope of one request, where it differs from the session's own.
 
-Laws: what is for one request only changes a copy; the session goes on with the envelope as it was.
-The copy is made of the journal alone, so that the request can be rebuilt. What it moved has a
-reason, and so has moving it back.
+Laws: changes for one request only apply to a copy; the session keeps its envelope. The copy is made
+from the journal alone, so that the request can be rebuilt. What it moved has a reason, and so has
+moving it back.
 """
 
 from msgspec import Struct
@@ -32,12 +32,12 @@ from lamina.core.values.patch import (
     op_reason,
 )
 
-# What a model is told of an item that a question names and this request does not hold.
+# What a model reads about an item that a question names and this request does not contain.
 NOT_IN_THIS_REQUEST = "not part of this request"
 
 
 class RequestCopy(Struct, frozen=True, kw_only=True):
-    """What a request is made of: the envelope, and where its turn starts. `reasons` are for what
+    """What a request is made from: the envelope, and where its turn starts. `reasons` are for what
     moved for it, `returning` for what moves back with the next one."""
 
     envelope: Envelope
@@ -47,7 +47,7 @@ class RequestCopy(Struct, frozen=True, kw_only=True):
 
 
 def copy_for_request(state: State) -> RequestCopy:
-    """What the request of `state` is made of.
+    """Return what the request of `state` is made from.
 
     Raises:
         InvalidPatch: an operation for it cannot be applied.
@@ -55,7 +55,7 @@ def copy_for_request(state: State) -> RequestCopy:
     envelope, start = state.envelope, state.turn.start
     if not state.once:
         return RequestCopy(envelope=envelope, start=start or 0)
-    # Hooks saw everything in front of the message that the request is for.
+    # Hooks saw everything before the message that the request is for.
     place = _place_of_message(envelope.cached, start)
     before = replace(envelope, cached=envelope.cached.until(place))
     own_start = start if start is not None and start < place else None
@@ -81,8 +81,7 @@ def copy_for_request(state: State) -> RequestCopy:
 
 def check_once(state: State, once: OnceOps) -> None:
     """Raises:
-    InvalidPatch: an op lacks a reason, or lays something down whose content is not there.
-    """
+    InvalidPatch: an operation lacks a reason, or lays something down whose content is missing."""
     check_reasons(Patch(ops=once.ops))
     require_contents(state, once.ops)
 
@@ -90,8 +89,8 @@ def check_once(state: State, once: OnceOps) -> None:
 def _apply_once(
     envelope: Envelope, start: int | None, state: State
 ) -> tuple[Envelope, int | None, list[RecordedReason], tuple[Message, ...]]:
-    """The envelope after the operations, and messages that come behind the one it is for: nothing
-    stands between calls and their results."""
+    """Return the envelope after the operations, and the messages that come after the request's own
+    message: nothing may stand between calls and their results."""
     reasons: list[RecordedReason] = []
     behind: tuple[Message, ...] = ()
     sent = state.requests.sent is not None
@@ -103,7 +102,7 @@ def _apply_once(
                 behind += op.messages
                 continue
             if isinstance(op, MessagesCachedReplace):
-                # What was pruned since stays away.
+                # What was pruned since then stays away.
                 op = replace(op, kept=min(op.kept, len(envelope.cached)))
             envelope, start = apply_op(envelope, op, start, sent)
             if why := op_reason(op):
@@ -119,8 +118,8 @@ def _describe_return(once: OnceOps) -> str:
 
 
 def _place_of_message(cached: Chain[Message], start: int | None) -> int:
-    """Where the message stands that a request is for: the last results of the turn under way, or
-    its question."""
+    """Return the place of the message that a request is for: the last results of the current turn,
+    or its question."""
     if start is None:
         return len(cached)
     for place in range(len(cached) - 1, start, -1):
@@ -130,7 +129,8 @@ def _place_of_message(cached: Chain[Message], start: int | None) -> int:
 
 
 def _without_missing(message: Message, copy: Envelope) -> Message:
-    """The message, which tells of items that it names and the copy does not hold."""
+    """Return the message with a notice for each item that it names and the copy does not
+    contain."""
     context = message.context
     if context is None:
         return message

@@ -1,9 +1,9 @@
-"""What a session amounts to at one entry of its tree, and the versions of items that stand in it.
+"""The state of a session at one entry of its tree, and the versions of items that stand in it.
 
-Laws: a state is the fold of the path to its leaf, and holds nothing else. The library, the turn
-under way and the last requests are values of their own. A session keeps the renderer that its
-last request was laid out by, until its prefix is dead anyway. An item counts as laid down if and
-only if its block stands in the envelope.
+Laws: a state is the fold of the path to its leaf, and contains nothing else. The library, the
+current turn and the last requests are values of their own. A session keeps the renderer of its last
+request until its prefix is dead anyway. An item counts as laid down if and only if its block stands
+in the envelope.
 """
 
 from collections.abc import Iterable, Mapping
@@ -44,7 +44,8 @@ from lamina.core.values.usage import Usage
 
 class LaidVersions(Struct, frozen=True, kw_only=True):
     """The versions of an item whose blocks stand in the envelope, in order, and the one that
-    applies, none if it was superseded. `in_library` says that it needs no boundary to get there."""
+    applies; none if it was superseded. `in_library` says that it is already there and needs no
+    boundary."""
 
     versions: tuple[str, ...]
     current: str
@@ -52,13 +53,13 @@ class LaidVersions(Struct, frozen=True, kw_only=True):
 
 
 class StandingItems(Struct, frozen=True, kw_only=True):
-    """What stood in an envelope, so that those that grew out of it need not be looked through."""
+    """The items that stood in an envelope, so that envelopes grown from it need not be searched."""
 
     envelope: Envelope
     standing: Mapping[ItemId, LaidVersions]
 
     def versions_in(self, envelope: Envelope, item: ItemId) -> tuple[str, ...]:
-        """The versions of an item whose blocks stand in `envelope`, a later one."""
+        """Return the versions of an item whose blocks stand in `envelope`, a later one."""
         if not has_grown(self.envelope, envelope):
             return find_versions(envelope, item)
         laid = self.standing.get(item)
@@ -69,13 +70,13 @@ class StandingItems(Struct, frozen=True, kw_only=True):
 
 
 def has_grown(before: Envelope, after: Envelope) -> bool:
-    """Whether all that stood before still stands, with messages added behind it if at all."""
+    """Return whether everything that stood before still stands, with nothing but messages added."""
     shared = after.cached.shared_with(before.cached)
     return after.library is before.library and shared == len(before.cached)
 
 
 def find_versions(envelope: Envelope, item: ItemId) -> tuple[str, ...]:
-    """The versions of an item whose blocks stand in `envelope`; all of it is looked through."""
+    """Return the versions of an item whose blocks stand in `envelope`; all of it is searched."""
     laid = find_laid_versions(envelope, {}).get(item)
     return laid.versions if laid else ()
 
@@ -83,13 +84,13 @@ def find_versions(envelope: Envelope, item: ItemId) -> tuple[str, ...]:
 def lay_uses(
     standing: Mapping[ItemId, LaidVersions], uses: Iterable[Use]
 ) -> Mapping[ItemId, LaidVersions]:
-    """What stands once a message with these uses was appended."""
+    """Return what stands after a message with these uses was appended."""
     after = dict(standing)
     for use in uses:
         before = after.get(use.item)
         versions = before.versions if before else ()
         if use.form == "full":
-            # A version that stands twice counts at its last place only.
+            # A version that stands twice counts only at its last place.
             versions = (*(version for version in versions if version != use.version), use.version)
             after[use.item] = LaidVersions(versions=versions, current=use.version)
         elif before and before.current != use.version:
@@ -100,8 +101,8 @@ def lay_uses(
 def find_laid_versions(
     envelope: Envelope, before: Mapping[ItemId, LaidVersions]
 ) -> Mapping[ItemId, LaidVersions]:
-    """What stands in `envelope`. `before` is what stood until now: a version chosen by name alone
-    ("changed back") and one that was superseded stay so while the blocks stand."""
+    """Return what stands in `envelope`. `before` is what stood until now: a version chosen by name
+    alone ("changed back") and one that was superseded stay so while the blocks stand."""
     library = {
         laid.item: LaidVersions(versions=(laid.version,), current=laid.version, in_library=True)
         for laid in envelope.library
@@ -121,8 +122,8 @@ def find_laid_versions(
 def apply_lay_ops(
     standing: Mapping[ItemId, LaidVersions], patch: Patch
 ) -> Mapping[ItemId, LaidVersions]:
-    """What stands, as a patch says of single versions: one that is laid down applies from then on,
-    one that is superseded no longer does."""
+    """Return what stands after a patch's operations on single versions: one that is laid down
+    applies from then on, one that is superseded no longer does."""
     laid = {op.item: op.version for op in patch.ops if isinstance(op, ItemLay)}
     gone = {(op.item, op.version) for op in patch.ops if isinstance(op, ItemSupersede)}
     if not (laid or gone):
@@ -138,7 +139,7 @@ def apply_lay_ops(
 
 
 def laid_items(op: PatchOp) -> list[tuple[ItemId, str]]:
-    """The item versions that an op lays down, whose contents have to be there."""
+    """Return the item versions that an operation lays down; their contents must exist."""
     match op:
         case ItemLay(item=item, version=version):
             return [(item, version)]
@@ -157,7 +158,7 @@ def laid_items(op: PatchOp) -> list[tuple[ItemId, str]]:
 
 
 class KnownItem(Struct, frozen=True, kw_only=True):
-    """What is remembered of an item once it was part of a turn."""
+    """What is remembered about an item after it was part of a turn."""
 
     priority: int
     essential: bool
@@ -166,21 +167,22 @@ class KnownItem(Struct, frozen=True, kw_only=True):
 
 
 class Library(Struct, frozen=True, kw_only=True):
-    """The items of a session: their contents, what of them stands, and what people want with them.
+    """The items of a session: their contents, which of them stand, and what people decided about
+    them.
 
-    `items` holds every version that was part of the session, `item_entries` the entry that holds
-    each of them. `standing` is what is laid down, `known` what is remembered of an item once it was
+    `items` contains every version that was part of the session, `item_entries` the entry with each
+    of them. `standing` is what is laid down, `known` what is remembered about an item after it was
     part of a turn.
 
-    `pinned` holds each item with the version it had when it was pinned, for when it can no longer
-    be read; `forgotten` is what leaves at the next boundary; `members` are what a person added and
-    took out, in order; `always` is what applies to every turn. `include_modes` are those of the
-    agent's rules, references and tools, as the session took them over from the agent at
-    `modes_from`; None if it never recorded any and follows the agent's files.
+    `pinned` maps each item to the version it had when it was pinned, for when it can no longer be
+    read; `forgotten` is what leaves at the next boundary; `members` are what a person added and
+    removed, in order; `always` is what applies to every turn. `include_modes` are those of the
+    agent's rules, references and tools, as the session adopted them from the agent at `modes_from`;
+    None if it never recorded any and follows the agent's files.
 
-    `still_out` is attached, but out for want of room, and stays out while it stays attached.
-    `in_force` are the rules and references that the latest list still standing names; None if none
-    stands.
+    `still_out` is attached, but out for lack of room, and stays out while it stays attached.
+    `in_force` are the rules and references named by the latest standing list; None if there is
+    none.
     """
 
     items: FrozenMap[tuple[ItemId, str], Item] = FrozenMap()
@@ -198,17 +200,16 @@ class Library(Struct, frozen=True, kw_only=True):
 
 
 class OpenTurn(Struct, frozen=True, kw_only=True):
-    """The turn under way; between two turns, what is left of the last one.
+    """The current turn; between two turns, what is left of the last one.
 
     `question` is what was typed, which must survive a cut in the middle of the turn; `asked` the id
     of that message while no request was made for it; `start` its place among the cached messages,
-    None if no turn is under way. `retried` says that the provider refused a request of it as too
-    long.
+    None between turns. `retried` says that the provider refused one of its requests as too long.
 
-    Of calls that wait: `called_by` is the request whose answer called, `results` what has run
-    already, `whole_results` the blobs with all of those that were cut, `searches` those of them
-    that found tools, `decisions` what a person decided, and `behind_results` messages that come
-    behind the results.
+    For waiting calls: `called_by` is the request whose answer called, `results` what has run
+    already, `whole_results` the blobs of the uncut results, `searches` the results that found
+    tools, `decisions` what a person decided, and `behind_results` messages that come after the
+    results.
     """
 
     question: str = ""
@@ -225,8 +226,8 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
 
 class RecordedBefore(Struct, frozen=True, kw_only=True):
     """What had been recorded when a request was prepared: how many reasons and cuts, what stood,
-    the list of tools and the options. The rest is for the next one to explain, and so is what moves
-    back after a request that had something of its own (`returning`)."""
+    the list of tools and the options. The next request has to explain everything else, including
+    what moves back after a request with changes of its own (`returning`)."""
 
     reasons: int
     cuts: int
@@ -242,16 +243,16 @@ class LastRequests(Struct, frozen=True, kw_only=True):
 
     `open` is the one that waits, `before_open` what had been recorded when it was prepared.
 
-    `sent` is the last one known to be sent, `sent_usage` what the provider said it cost, and
-    `sent_reply` what the provider calls its answer. `sent_standing` is what stood then (whatever is
-    gone since has to be reported), `sent_tools` the list of tools and `sent_options` the options
-    that went with it.
+    `sent` is the last one known to be sent, `sent_usage` its usage as reported, and `sent_reply`
+    the provider's id of its answer. `sent_standing` is what stood then (whatever is gone since has
+    to be reported), `sent_tools` the list of tools and `sent_options` the options that went with
+    it.
 
     `reasons` are those recorded on this path since then, with what they cover; `cuts` how many
-    messages gave way to a summary, each with the reason. `warm_at` is when a request of another
-    branch that begins with `sent` was sent, if one was: it kept the cache alive. `branched` says
-    that the path left another one since then, whose requests may be in the cache as well. `left` is
-    where the session was, if it asks again for something and has no answer yet.
+    messages were replaced by a summary, each with the reason. `warm_at` is when a request of
+    another branch that starts with `sent` was sent, if one was: it kept the cache alive. `branched`
+    says that the path left another one since then, whose requests may be in the cache as well.
+    `left` is where the session was, if it asks again for something and has no answer yet.
     """
 
     open: RequestEntry | None = None
@@ -270,29 +271,29 @@ class LastRequests(Struct, frozen=True, kw_only=True):
 
     @property
     def cached_at(self) -> float | None:
-        """When what `sent` left in the cache was last in use; None if nothing was sent."""
+        """When the cache entry left by `sent` was last used; None if nothing was sent."""
         return max(self.sent.at, self.warm_at) if self.sent is not None else None
 
 
 class State(Struct, frozen=True, kw_only=True):
-    """What a session amounts to at one entry of its tree, which is its `leaf`.
+    """The state of a session at one entry of its tree, which is its `leaf`.
 
-    `session` is the header, `given` digests of what was given otherwise when the session was opened
-    again. `turn_count` counts the questions so far.
+    `session` is the header, `given` the digests of arguments that changed when the session was
+    reopened. `turn_count` counts the questions so far.
 
-    `goal` is what the session set out from, `read_files` and `modified_files` are what compactions
-    took out of sight. `pictured` says whether any message or item has images, whose bytes a request
-    then needs. `calibration` is what each target counts, over what we estimate. `inbox` are
-    messages that wait for the next turn, by the entry that holds them. `once` is what changes the
-    next request only.
+    `goal` is what the session set out from, `read_files` and `modified_files` are those that
+    compactions removed from view. `pictured` says whether any message or item has images, whose
+    bytes a request then needs. `calibration` is each target's token count over our estimate.
+    `inbox` are messages that wait for the next turn, by entry. `once` is what changes the next
+    request only.
 
-    Of tools: `allowed` run unasked, each with the digest of the definition that was allowed;
-    `withdrawn` were removed by a person or a hook, by the model's names for them and with the
-    reason, and stay away until somebody gives them back; `hosted` are names in the list that came
+    For tools: `allowed` run without asking, each with the digest of the definition that was
+    allowed; `withdrawn` were removed by a person or a hook, by the model's names for them and with
+    the reason, and stay away until someone restores them; `hosted` are names in the list that came
     with a runner's tools, which alone can run them; `tool_joins` is how often chosen tools joined a
     list that had been sent. `shortened` are results that are not sent in full, by message and call,
-    with the digest of all of each. `loaded` are the tools that results which stand have loaded, by
-    the model's names for them.
+    with the digest of each whole result. `loaded` are the tools loaded by standing results, by the
+    model's names for them.
     """
 
     session: SessionEntry
@@ -320,7 +321,7 @@ class State(Struct, frozen=True, kw_only=True):
 
     @property
     def options(self) -> Options:
-        """How a model is to answer: as options say, else as settings do."""
+        """How a model should answer: the options, with defaults from the settings."""
         own, settings = self.envelope.options, self.settings
         given = {
             name: value
@@ -331,14 +332,14 @@ class State(Struct, frozen=True, kw_only=True):
 
     @property
     def settings_in_force(self) -> Settings:
-        """The settings, with what options say instead of them."""
+        """The settings, overridden by options."""
         options = {name: getattr(self.envelope.options, name) for name in OPTION_SETTINGS}
         given = {name: value for name, value in options.items() if value is not None}
         return replace(self.settings, **given) if given else self.settings
 
 
 def options_for_request(state: State) -> Options:
-    """The options of the request of `state`: those in force, and what is for it alone.
+    """Return the options for the request of `state`: those in force, and its own.
 
     Raises:
         InvalidPatch: an operation for it sets one that is out of range.
@@ -352,12 +353,12 @@ def options_for_request(state: State) -> Options:
 
 
 def known_renderer(request: RequestEntry, header: SessionEntry) -> int:
-    """The renderer of a request; today's, if its own is one that this version does not have."""
+    """Return the renderer of a request; today's, if this version does not have its own."""
     renderer = request.renderer or header.renderer
     return renderer if renderer in RENDERERS else RENDERER
 
 
 def renderer_in(state: State) -> int:
-    """The renderer that the next request goes on with: that of the last one sent."""
+    """Return the renderer that the next request continues with: that of the last one sent."""
     last = state.requests.sent
     return RENDERER if last is None else known_renderer(last, state.session)

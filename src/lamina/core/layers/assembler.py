@@ -1,11 +1,11 @@
 """L1-L5 to a `Prompt` of segments in wire order; and the system prompt as one text, for people and
 hooks that want to read it.
 
-Laws: the same envelope gives the same segments, whether assembled from nothing or by extending
-the prompt before it. In `lazy` a message in history has the bytes it was sent with, less what was
-uncached; in `eager` history holds bare questions and answers. Separators stand at the head of the
+Laws: the same envelope gives the same segments, whether assembled from scratch or by extending the
+previous prompt. In `lazy` a message in history has the bytes it was sent with, less what was
+uncached; in `eager` history has bare questions and answers. Separators stand at the head of the
 segment they introduce, so that growth never touches an earlier one. The system prompt as text is
-what is laid out from the same envelope, and is made only when it is looked at.
+what is laid out from the same envelope, and is made only on access.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,14 +51,15 @@ from lamina.core.values.prompt import (
     link_segments,
 )
 
-# Where a message stands: before this turn, as its question, or as a step taken since.
+# A message's position: before this turn, its question, or a step taken since.
 Region = Literal["history", "asked", "steps"]
 ItemVersions = Mapping[tuple[ItemId, str], Item]
 Count = Callable[[str], int]
 
 
 class Assembler:
-    """Assembles prompts and remembers the last one's parts, so that a turn costs what it adds."""
+    """Assembles prompts and remembers the last one's parts, so that a turn costs only what it
+    adds."""
 
     def __init__(self, count: Count, layout: Layout) -> None:
         self._count = count
@@ -68,11 +69,12 @@ class Assembler:
         self._front: Chain[SegmentLink] = Chain()
         self._history = Strand()
         self._steps = Strand()
-        # The last question that stands in history as it was asked, but for its layer.
+        # The last question that is in history as it was asked, except for its layer.
         self._asked: tuple[Message | None, list[Segment]] = (None, [])
 
     def assemble(self, envelope: Envelope, items: ItemVersions, turn_start: int) -> Prompt:
-        """The prompt of `envelope`; messages from `turn_start` on belong to the turn under way."""
+        """Return the prompt of `envelope`; messages from `turn_start` on belong to the current
+        turn."""
         cached = envelope.cached
 
         def render_message(
@@ -80,7 +82,7 @@ class Assembler:
         ) -> tuple[list[Segment], Standing | None]:
             question, segments = self._asked
             if message is question:
-                # Counting it again would take as long as it is.
+                # Counting it again would cost as much as its length.
                 segments = [replace(segment, layer="L4") for segment in segments]
                 return segments, advance(standing, segments) if standing else None
             return self._render(message, items, "history", standing)
@@ -122,7 +124,7 @@ class Assembler:
         )
 
     def block(self, item: Item, shape: str) -> tuple[str, int]:
-        """The rendered block of an item version and its tokens, made once per version."""
+        """Return the rendered block of an item version and its tokens, made once per version."""
         key = (
             item.id, item.version, shape, item.title, item.ctime, item.mtime,
             str(item.unseen_pictures),
@@ -152,8 +154,8 @@ class Assembler:
     def message_sizes(
         self, messages: Sequence[Message], items: ItemVersions | None = None
     ) -> list[int]:
-        """Tokens of each message as history has it or, without `items`, as a boundary leaves it:
-        bare, without what was attached."""
+        """Return the tokens of each message as in history or, without `items`, as a boundary leaves
+        it: bare, without attachments."""
         sizes = []
         for message in messages:
             if items is None and message.context:
@@ -166,11 +168,11 @@ class Assembler:
     # -- caches that outlive the process -----------------------------------------------------------
 
     def freeze(self, messages: Chain[Message]) -> StrandRecord | None:
-        """The totals of history so far, if they are those of the first of `messages`."""
+        """Return the totals of history so far, if they are those of the first of `messages`."""
         return self._history.freeze(messages)
 
     def thaw(self, record: StrandRecord, messages: Chain[Message], items: ItemVersions) -> None:
-        """Takes up totals that were kept for `messages`; segments are rendered when looked at."""
+        """Restore totals stored for `messages`; segments are rendered on access."""
         # Their tokens are known: nothing is counted again.
         quiet = Assembler(lambda _: 0, self.layout)
 
@@ -241,7 +243,8 @@ class Assembler:
         tool_texts: Sequence[ToolText] = (),
         standing: Standing | None = None,
     ) -> list[Segment]:
-        """What a message is on the wire. Without `standing`, all thinking that may be valid is."""
+        """Return a message as it is on the wire. Without `standing`, all thinking that may be valid
+        is included."""
         segments: list[Segment] = []
         role, layout = message.role, self.layout
         layer: Layer = "L4"
@@ -256,7 +259,7 @@ class Assembler:
         source = f"message:{message.id}"
         loads = message.loads if role == "tool" else {}
         for block in message.blocks:
-            # Not by `match`: nearly all blocks are texts, and all of history comes by here.
+            # Not by `match`: nearly all blocks are texts, and all of history passes through here.
             if isinstance(block, Text):
                 text = block.text
                 if not text or text.isspace():
@@ -281,7 +284,7 @@ class Assembler:
         return segments
 
     def _load(self, result: ToolResult, loads: LoadedTools) -> ToolReferences | ToolResult:
-        """A result that loads tools; for whom it cannot, it describes them."""
+        """Return a result that loads tools; where the model cannot load them, it describes them."""
         if self.layout.loads_for(loads.model):
             return ToolReferences(
                 call_id=result.call_id,
@@ -297,7 +300,7 @@ class Assembler:
             return False
         if layout.binds_thinking and block.binding is not UNSET:
             return True
-        # Whose it is was not always recorded; what was sent then goes on being sent.
+        # Its author was not always recorded; what was sent then continues to be sent.
         return not (model and layout.model) or model == layout.model
 
     def _context_segments(
@@ -308,8 +311,8 @@ class Assembler:
         region: Region,
         tool_texts: Sequence[ToolText],
     ) -> Iterator[Segment]:
-        """L3 of one user message, in front of what was typed. What is uncached stands in front of
-        L3 in eager, where all of it is gone next turn, and behind it in lazy."""
+        """Return L3 of one user message, before what was typed. What is uncached comes before L3 in
+        eager, where all of it is gone next turn, and after it in lazy."""
         eager = self.layout.promotion == "eager"
         pieces = list(self._context_pieces(message, context, items)) if context else []
         asks = bool(message.text.strip())
@@ -320,8 +323,8 @@ class Assembler:
             pieces.insert(0 if eager else len(pieces), extra)
         before: _Piece | None = None
         for piece in pieces:
-            # Glue stands at the head: a line break in front of text keeps its tokens whatever
-            # follows, one behind it does not. The original joins blocks with a single one.
+            # Glue stands at the head: a line break before text keeps its tokens whatever follows,
+            # one after it does not. The original joins blocks with a single one.
             glue = "" if before is None else "\n" if before.is_block and piece.is_block else "\n\n"
             tail = "\n\n" if asks and not frames and piece is pieces[-1] else ""
             layer = _context_layer(piece, region)
@@ -429,8 +432,8 @@ def _context_layer(piece: _Piece, region: Region) -> Layer:
 
 
 def with_compiled_system(envelope: Envelope, state: State, renderer: int | None = None) -> Envelope:
-    """The envelope of `state`, or one made of it, whose `system.compiled` has the library that
-    stands in it. `renderer` is the one that the request is laid out by, if that is known."""
+    """Return the envelope of `state`, or one made from it, whose `system.compiled` includes the
+    library that stands in it. `renderer` is the one that the request is laid out by, if known."""
     items = state.library.items
     renderer = renderer_in(state) if renderer is None else renderer
     layout = Layout(promotion=state.settings.promotion, renderer=renderer)

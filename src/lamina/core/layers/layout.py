@@ -1,4 +1,4 @@
-"""What decides how an envelope is laid out, besides the envelope."""
+"""What determines the layout of an envelope, apart from the envelope itself."""
 
 from collections.abc import Iterable
 
@@ -10,28 +10,28 @@ from lamina.core.values.entry import RENDERER, RequestEntry, SessionEntry
 from lamina.core.values.envelope import SystemOrder, SystemPart, order_parts
 from lamina.core.values.settings import Promotion
 
-# Over these, thinking goes back to the model that it is of.
+# On these wires, thinking goes back to the model that wrote it.
 _THINKING_WIRES = ("anthropic", "gemini")
-# Over this one a result can load tools.
+# On this wire a result can load tools.
 _LOADING_WIRE = "anthropic"
 
 
 class Layout(Struct, frozen=True, kw_only=True):
-    """What decides how an envelope is laid out, besides the envelope."""
+    """What determines the layout of an envelope, apart from the envelope itself."""
 
     promotion: Promotion = "lazy"
-    # Thinking is only sent back to the vendor that signed it, and to the model whose it is.
+    # Thinking is only sent back to the vendor that signed it, and to the model that wrote it.
     wire: str = "openai"
     model: str = ""
     renderer: int = RENDERER
-    # Whether the model binds thinking to what stood before it, and refuses it elsewhere.
+    # Whether the model binds thinking to what preceded it, and refuses it elsewhere.
     binds_thinking: bool = False
-    # Words stand for pictures, for a model that cannot see them.
+    # Words replace pictures, for a model that cannot see them.
     hides_pictures: bool = False
 
     @property
     def shares_front(self) -> bool:
-        """Whether what is personal stands behind what is shared, since the second renderer."""
+        """Whether personal parts come after shared ones, as since the second renderer."""
         return self.renderer > 1
 
     @property
@@ -40,11 +40,11 @@ class Layout(Struct, frozen=True, kw_only=True):
         return wording(self.renderer)
 
     def loads_for(self, model: str) -> bool:
-        """Whether tools that were loaded for `model` can be named to whom this is for."""
+        """Return whether tools that were loaded for `model` can be named to this layout's model."""
         return self.wire == _LOADING_WIRE and model == self.model
 
     def order_parts(self, parts: Iterable[SystemPart]) -> SystemOrder:
-        """Where the parts of L1 stand. In eager the library grows, and stands last of all."""
+        """Return where the parts of L1 stand. In eager the library grows, and comes last."""
         lazy = self.promotion == "lazy"
         return order_parts(parts, shared_first=self.shares_front, library_first=lazy)
 
@@ -63,7 +63,8 @@ def layout_for(
     binds_thinking: bool = False,
     hides_pictures: bool = False,
 ) -> Layout:
-    """The layout of requests to `model` over `wire`; models that take no thinking back share it."""
+    """Return the layout of requests to `model` over `wire`; models that accept no thinking back
+    share it."""
     bound_model = model if wire in _THINKING_WIRES else ""
     return Layout(
         promotion=promotion,
@@ -76,7 +77,7 @@ def layout_for(
 
 
 def layout_of(request: RequestEntry, wire: str, header: SessionEntry) -> Layout:
-    """The layout that a request was sent with over `wire`, as the journal recorded it."""
+    """Return the layout with which a request was sent over `wire`, as the journal recorded it."""
     return layout_for(
         request.promotion,
         wire,

@@ -1,12 +1,12 @@
-"""Which thinking a request may carry, for models that bind it to what stood before.
+"""Which thinking a request may carry, for models that bind it to what preceded it.
 
 Laws: a block is sent if and only if everything before it, other thinking aside, is what it was when
-the model thought it, and the thinking that is sent before it is the thinking that came before it
-then; thinking may be missing at the start. What is sent is the same for all models that bind: one
-that cannot read another's thinking passes over it, and it is not charged for.
+the model thought it, and the thinking that is sent before it is the thinking that preceded it then;
+thinking may be missing at the start. The same is sent for all models that bind: one that cannot
+read another's thinking skips it, and it is not charged for.
 
 The rules are those of platform.claude.com/docs/en/build-with-claude/preserved-thinking, read on
-2026-11-18; nobody has tried them against the API itself.
+2026-11-18; they have not been tested against the API itself.
 """
 
 from collections.abc import Container, Iterable, Sequence
@@ -19,18 +19,18 @@ from lamina.core.codec import segment_digest
 from lamina.core.values.message import Block, Message, Thinking, ThinkingBinding
 from lamina.core.values.prompt import Prompt, Segment, Standing, run_on
 
-# Whose thinking is recorded with what it is bound to.
+# Vendors whose thinking is recorded with what it is bound to.
 BINDING_WIRE = "anthropic"
 _THINKING_ALONE = "thinking alone"
 
 
 def is_signed(block: Thinking) -> bool:
-    """Whether its provider may take it back."""
+    """Return whether its provider may accept it back."""
     return bool(block.signature or block.redacted)
 
 
 def is_valid(block: Thinking, standing: Standing) -> bool:
-    """Whether a block may be sent behind what stands. If nobody recorded what it is bound to, the
+    """Return whether a block may be sent after what stands. If its binding was not recorded, the
     provider decides."""
     binding = block.binding
     if binding is UNSET or not binding.prefix:
@@ -39,7 +39,7 @@ def is_valid(block: Thinking, standing: Standing) -> bool:
 
 
 def advance(standing: Standing, segments: Sequence[Segment], *, is_whole: bool = True) -> Standing:
-    """What stands after the segments of one message, or after the first of them."""
+    """Return what stands after the segments of one message, or after the first of them."""
     bare, thought = standing.bare, standing.thought
     alone = is_whole and bool(segments)
     for segment in segments:
@@ -61,8 +61,8 @@ def advance(standing: Standing, segments: Sequence[Segment], *, is_whole: bool =
 def bind_thinking(
     blocks: Iterable[Block], standing: Standing | None, wire: str
 ) -> tuple[Block, ...]:
-    """The blocks of an answer to a request that ends with `standing`, its thinking with what it is
-    bound to."""
+    """Return the blocks of an answer to a request that ends with `standing`, its thinking with its
+    binding."""
     if wire != BINDING_WIRE:
         return tuple(blocks)
     bound: list[Block] = []
@@ -83,22 +83,22 @@ def bind_thinking(
 
 
 def find_thinking(prompt: Prompt, start: int = 0) -> set[str]:
-    """The thinking in a prompt from one segment on, by digest."""
+    """Return the thinking in a prompt from one segment on, by digest."""
     segments = prompt.since(max(start, prompt.ends[0]))
     return {thought_digest(s.content) for s in segments if isinstance(s.content, Thinking)}
 
 
 def missing_thinking(message: Message, there: Container[str]) -> set[str]:
-    """The thinking of a message that is not `there`, if it is known what it is bound to."""
+    """Return the thinking of a message that is not `there`, if its binding is known."""
     bound = (b for b in message.blocks if isinstance(b, Thinking) and b.binding is not UNSET)
     return {digest for block in bound if (digest := thought_digest(block)) not in there}
 
 
 def prefix_digest(standing: Standing) -> str:
-    """The digest of all that stands, thinking aside."""
+    """Return the digest of everything that stands, thinking aside."""
     return run_on(standing.front, standing.bare)
 
 
 def thought_digest(block: Thinking) -> str:
-    """What a block of thinking is known by."""
+    """Return the digest that identifies a block of thinking."""
     return sha256((block.signature or block.redacted).encode()).hexdigest()[:16]

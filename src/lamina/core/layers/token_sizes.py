@@ -1,13 +1,13 @@
-"""How many tokens the parts of a request are taken for, and how many each layer has."""
+"""The estimated tokens of the parts of a request, and the tokens of each layer."""
 
 from lamina.core.codec import digest_texts
 from lamina.core.values.item import Picture
 from lamina.core.values.prompt import LAYERS, Layer, LayerSize, Prompt, Segment
 
-# What chat templates add around every message; providers differ by a token or two.
+# The tokens that chat templates add around every message; providers differ by one or two.
 MESSAGE_TOKENS = 4
 CALL_TOKENS = 8
-# An image whose size is unknown; vendors charge 260 to 1,600 for one that fills a screen.
+# An image of unknown size; vendors charge 260 to 1,600 for one that fills a screen.
 IMAGE_TOKENS = 1_200
 
 
@@ -18,7 +18,7 @@ def picture_tokens(picture: Picture) -> int:
 
 
 def measure_layers(prompt: Prompt) -> tuple[LayerSize, ...]:
-    """Tokens, segments and digest of each layer, tools included."""
+    """Return the tokens, segments and digest of each layer, tools included."""
     groups: dict[Layer, list[Segment]] = {layer: [] for layer in LAYERS}
     for segment in prompt:
         groups[segment.layer].append(segment)

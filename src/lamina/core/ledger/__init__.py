@@ -1,5 +1,5 @@
-"""Comparing a prompt with the one sent before it (`agreement`), what a provider's cache figures
-mean, and what requests cost.
+"""Comparing a prompt with the one sent before it (`agreement`), the meaning of a provider's cache
+figures, and the cost of requests.
 
 Private: see `lamina` for what is public.
 """

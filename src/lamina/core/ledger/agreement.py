@@ -1,9 +1,8 @@
 """Comparing what is about to be sent with what was sent.
 
 Laws: a later request extends the cached segments of the earlier one, all up to its first uncached
-one, unless reasons were recorded for what moved, each for its own. What was sent is what the
-journal recorded of it, not what would be made of it today. The check is the last act before
-encoding.
+one, unless reasons were recorded for what moved, each for its own part. What was sent is what the
+journal recorded, not what would be built today. The check is the last act before encoding.
 
 Private: see `lamina` for what is public.
 """
@@ -24,28 +23,28 @@ from lamina.core.values.request import Agreement, Boundary, Break, MovedPlace
 from lamina.errors import PrefixMoved
 
 NO_MESSAGES: Chain[Message] = Chain()
-# What a reason covers that lets thinking come and go.
+# The parts that a reason must cover so that thinking may come and go.
 THINKING_SOURCE = "thinking"
 
 
 class SentPrompt(Struct, frozen=True, kw_only=True):
-    """The last request known to be sent: its prompt, as it can be made again today. Where that is
-    not what was recorded, `digests` is that, and `cause` why, if it is known."""
+    """The last request known to be sent: its prompt, as built today. Where that is not what was
+    recorded, `digests` are the recorded ones, and `cause` is why, if known."""
 
     prompt: Prompt
     layout: Layout = Layout()
     digests: tuple[str, ...] | None = None
     cause: Boundary | None = None
-    # How many of those were to be sent again, and how many of them are made as they were.
+    # How many of those were to be sent again, and how many of them are built identically.
     cached_run: int = 0
     same: int = 0
-    # Whether all of its bytes are others now, though the segments may be the same.
+    # Whether all of its bytes differ now, though the segments may be the same.
     replaced: bool = False
 
 
 def shared_links(before: Chain[SegmentLink], after: Chain[SegmentLink]) -> int:
-    """How many leading segments agree: at once as far as the buffer is shared, behind that by
-    halving on the running digests."""
+    """Return how many leading segments agree: directly as far as the buffer is shared, after that
+    by bisection on the running digests."""
     low, high = before.shared_with(after), min(len(before), len(after))
     while low < high:
         middle = (low + high + 1) // 2
@@ -57,23 +56,23 @@ def shared_links(before: Chain[SegmentLink], after: Chain[SegmentLink]) -> int:
 
 
 def shared_prefix(before: Prompt, after: Prompt) -> int:
-    """How many leading segments of two prompts are the same bytes on the wire."""
+    """Return how many leading segments of two prompts are the same bytes on the wire."""
     shared = shared_links(before.front, after.front)
     if shared < before.ends[0] or shared < after.ends[0]:
-        # One front is longer: behind the shorter stand messages, whose roles differ from it.
+        # One front is longer: after the shorter come messages, whose roles differ from it.
         return shared
     return shared + shared_messages(before, after)
 
 
 def shared_messages(before: Prompt, after: Prompt) -> int:
-    """How many leading segments of their messages are the same, whatever stands in front."""
+    """Return how many leading segments of their messages are the same, whatever comes before."""
     old_front, new_front = before.ends[0], after.ends[0]
     old_turn, new_turn = before.ends[1] - old_front, after.ends[1] - new_front
     shared = shared_links(before.history, after.history)
     if shared < old_turn and shared < new_turn:
         return shared
     if old_turn == new_turn and _digests(before) == _digests(after):
-        # The same turn goes on: its steps are a chain of their own.
+        # The same turn continues: its steps are a chain of their own.
         shared += len(before.asked) + shared_links(before.steps, after.steps)
     pairs = zip(before.since(old_front + shared), after.since(new_front + shared), strict=False)
     for old, new in pairs:
@@ -88,7 +87,7 @@ def _digests(prompt: Prompt) -> list[str]:
 
 
 def shared_digests(digests: Sequence[str], after: Prompt) -> int:
-    """How many leading segments of a prompt have these digests."""
+    """Return how many leading segments of a prompt have these digests."""
     shared = 0
     for digest, segment in zip(digests, after, strict=False):
         if digest != segment.digest:
@@ -103,8 +102,8 @@ def compare(
     reasons: Sequence[RecordedReason] = (),
     messages: Chain[Message] = NO_MESSAGES,
 ) -> Agreement:
-    """How far `after` extends what was sent, what broke it first, and whether the reasons cover
-    all that moved. `messages` are those that `after` was made of."""
+    """Return how far `after` extends what was sent, what broke it first, and whether the reasons
+    cover everything that moved. `messages` are those that `after` was made from."""
     if sent is None:
         return Agreement(first=True, reprocessed=after.tokens)
     before = sent.prompt
@@ -126,7 +125,7 @@ def compare(
 
 def _place(before: Prompt, after: Prompt, old_index: int, new_index: int) -> MovedPlace:
     old, new = next(before.since(old_index), None), next(after.since(new_index), None)
-    # Of what was recorded and cannot be made again, only its place is known.
+    # If it was recorded and cannot be built again, only its place is known.
     segment = new or old or after.segments[-1]
     return MovedPlace(
         layer=segment.layer,
@@ -143,14 +142,14 @@ def _explain(
     reasons: Sequence[RecordedReason],
     messages: Chain[Message],
 ) -> tuple[str, tuple[MovedPlace, ...]]:
-    """What was recorded for what moved, and what of it no reason covers."""
+    """Return what was recorded for what moved, and what no reason covers."""
     if sent.cause and (sent.replaced or shared >= sent.same):
         return sent.cause.reason, ()
     before = sent.prompt
     if sent.digests is None:
         moves = _find_moves(before, after, reasons, messages)
     else:
-        # What is not made again as it was has moved as well, whatever moved in front of it.
+        # What is not rebuilt as it was has moved as well, whatever moved before it.
         moves = iter([_find_move(before, after, shared, shared, messages)])
         if sent.same < sent.cached_run and not sent.cause:
             again = _find_move(before, before, sent.same, sent.same, messages)
@@ -167,8 +166,8 @@ def _explain(
 
 
 class _Move(Struct, frozen=True, kw_only=True):
-    """One thing that stands otherwise than it was sent: by its source if it stands in front, else
-    by the message at which the others begin."""
+    """One thing that differs from what was sent: by its source if it is in the front, else by the
+    message at which the differences start."""
 
     place: MovedPlace
     source: str = ""
@@ -189,7 +188,7 @@ class _Move(Struct, frozen=True, kw_only=True):
 def _find_moves(
     before: Prompt, after: Prompt, reasons: Sequence[RecordedReason], messages: Chain[Message]
 ) -> Iterator[_Move]:
-    """Everything in front that moved, and the first of the messages that did."""
+    """Return everything in the front that moved, and the first of the messages that did."""
     if shared_links(before.front, after.front) < max(before.ends[0], after.ends[0]):
         yield from _find_front_moves(before, after, reasons)
     shared = shared_messages(before, after)
@@ -215,20 +214,21 @@ def _find_front_moves(
         else:
             place = _place(before, after, was, now)
         moves.append(_Move(place=place, source=source, follows=source not in alone))
-    # What is gone comes before what only stands otherwise for it.
+    # What is gone comes before what is only displaced by it.
     order = [(move.place.segment, move.place.before == move.place.source) for move in moves]
     return [moves[at] for at in sorted(range(len(moves)), key=order.__getitem__)]
 
 
 def _sourced(segment: Segment) -> tuple[str, str]:
-    """A segment in front, by what a reason would cover it as: the library is one thing."""
+    """Return a segment of the front under the name by which a reason covers it: the library is one
+    thing."""
     return LIBRARY_SOURCE if segment.layer == "L2" else segment.source, segment.digest
 
 
 def _find_move(
     before: Prompt, after: Prompt, old_index: int, new_index: int, messages: Chain[Message]
 ) -> _Move:
-    """What moved at one place, which stood at another before."""
+    """Return what moved at one place, which stood at another before."""
     place = _place(before, after, old_index, new_index)
     old, new = next(before.since(old_index), None), next(after.since(new_index), None)
     segments = [segment for segment in (old, new) if segment is not None]
@@ -236,7 +236,7 @@ def _find_move(
     if fronts:
         return _Move(place=place, source=_sourced(fronts[-1])[0])
     last = _last_shared(after, new_index, messages)
-    # A message that is not there any more stood behind all that nobody touched.
+    # A message that is gone stood after everything that nobody touched.
     places = [
         _find_message(messages, last + 1, segment.message) if _opens(segment) else last
         for segment in segments
@@ -246,8 +246,9 @@ def _find_move(
 
 
 def _last_shared(prompt: Prompt, index: int, messages: Chain[Message]) -> int:
-    """The place of the message that the segment in front of `index` is of; -1 if there is none.
-    Several summaries have one id, and a message may have no segments: what counts is the order."""
+    """Return the place of the message that contains the segment before `index`; -1 if there is
+    none. Several summaries have one id, and a message may have no segments: only the order counts.
+    """
     at, message = -1, None
     for segment in islice(prompt.since(prompt.ends[0]), index - prompt.ends[0]):
         if segment.message != message or _opens(segment):
@@ -261,12 +262,12 @@ def _find_message(messages: Chain[Message], start: int, message: str) -> int:
 
 
 def _opens(segment: Segment) -> bool:
-    """Whether it is the first one of its message, which its digest says."""
+    """Return whether it is the first one of its message, according to its digest."""
     return segment.digest == segment_digest(segment.role, segment.content, opens=True)
 
 
 def require_reason(agreement: Agreement) -> None:
-    """Refuses a request that moves bytes which no reason covers.
+    """Refuse a request that moves bytes which no reason covers.
 
     Raises:
         PrefixMoved: naming layer, segment and source.

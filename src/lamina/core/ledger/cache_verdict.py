@@ -1,7 +1,7 @@
-"""What a provider's cache figures mean.
+"""The meaning of a provider's cache figures.
 
-Law: the causes are tried in order, and the first that holds is the verdict. A difference within 5%
-or one step does not count.
+Law: the causes are tried in order, and the first that applies is the verdict. A difference within
+5% or one step does not count.
 
 Private: see `lamina` for what is public.
 """
@@ -14,15 +14,15 @@ from lamina.core.values.request import Agreement, CacheMeaning, CacheVerdict, Wa
 from lamina.core.values.settings import CacheRules
 from lamina.core.values.usage import Usage
 
-# The least difference that counts.
+# The smallest difference that counts.
 _SLACK_TOKENS, _SLACK_SHARE = 16, 0.05
-# Entries may go a little before their time.
+# Entries may expire a little early.
 _NEAR_EXPIRY = 0.8
 
 
 def expected_cached_tokens(tokens: int, written: int, rules: CacheRules) -> int:
-    """Tokens a provider should find in its cache: what agrees and was written, in its steps, and
-    nothing below its minimum."""
+    """Return the tokens a provider should find in its cache: what agrees and was written, in its
+    steps, and nothing below its minimum."""
     reachable = min(tokens, written) if rules.explicit else tokens
     if reachable < rules.minimum:
         return 0
@@ -31,8 +31,8 @@ def expected_cached_tokens(tokens: int, written: int, rules: CacheRules) -> int:
 
 
 class _CacheReading(Struct, frozen=True, kw_only=True):
-    """What a provider reported of its cache, beside what was to be expected: at most `expected`,
-    and `surely` so much."""
+    """A provider's reported cache figures, beside the expected ones: at most `expected`, and at
+    least `surely`."""
 
     agreement: Agreement
     written: int
@@ -50,7 +50,7 @@ class _CacheReading(Struct, frozen=True, kw_only=True):
 
     @property
     def sender(self) -> str:
-        """Who sent it."""
+        """The sender."""
         own = self.warm is not None and self.warm.source == "branch"
         return "another branch" if own else "another session"
 
@@ -69,8 +69,8 @@ class _CacheReading(Struct, frozen=True, kw_only=True):
 
     @property
     def is_unsure(self) -> bool:
-        """Whether less was read than others sent, which nobody can be sure of: another account may
-        have sent it, or another machine."""
+        """Whether less was read than others sent, which is never certain: another account may have
+        sent it, or another machine received it."""
         return self.warm is not None and self.surely <= self.reported < self.expected - self.slack
 
     @property
@@ -83,7 +83,7 @@ class _CacheReading(Struct, frozen=True, kw_only=True):
 
     @property
     def reachable(self) -> int:
-        """Tokens that could be in the cache."""
+        """The tokens that could be in the cache."""
         tokens = self.agreement.tokens
         return round((min(tokens, self.written) if self.rules.explicit else tokens) * self.factor)
 
@@ -93,13 +93,13 @@ class _CacheReading(Struct, frozen=True, kw_only=True):
 
 
 def _is_older(elapsed: float | None, rules: CacheRules, share: float = 1.0) -> bool:
-    """Whether this share of a lifetime has passed."""
+    """Return whether this share of a lifetime has passed."""
     lifetime = rules.lifetime_s
     return elapsed is not None and lifetime is not None and elapsed > share * lifetime
 
 
 class _Cause(Struct, frozen=True):
-    """A meaning, when it holds, and what is said of it; `{r}` is the reading."""
+    """A cause, its condition, and its description; `{r}` is the reading."""
 
     meaning: CacheMeaning
     holds: Callable[[_CacheReading], bool]
@@ -131,7 +131,7 @@ _CAUSES = (
         lambda r: r.warm is not None and r.is_near,
         "{r.sender} sent the same {r.warm_age:.0f} s before, and it was found",
     ),
-    # As much was read as was to be expected: why it was that much.
+    # As much was read as expected: why it was that much.
     _Cause(
         "nothing_sent_before",
         lambda r: r.is_near and r.agreement.first,
@@ -154,7 +154,7 @@ _CAUSES = (
         "{r.reachable:,} tokens could be in the cache; nothing under {r.rules.minimum:,} is kept",
     ),
     _Cause("as_expected", lambda r: r.is_near, "the prefix was found in the cache"),
-    # What others sent is read from their caches if it can be; who knows under which account.
+    # What others sent is read from their caches if possible; their account is unknown.
     _Cause(
         "as_expected",
         lambda r: (
@@ -174,7 +174,7 @@ _CAUSES = (
         "another model has a cache of its own; {r.reported:,} of the {r.expected:,} tokens that "
         "{r.sender} sent {r.warm_age:.0f} s before were found",
     ),
-    # Text comes back as other tokens than it was written in, now and then.
+    # Text occasionally comes back as different tokens than it was written in.
     _Cause(
         "as_expected",
         lambda r: r.surely - r.slack <= r.reported < r.expected,
@@ -194,15 +194,15 @@ _CAUSES = (
         "another session wrote the same prefix",
     ),
     _Cause("more_than_expected", lambda r: r.reported > r.expected, "more was still cached"),
-    # Less was read than was to be expected: what may have become of it.
+    # Less was read than expected: possible causes.
     _Cause("lifetime_passed", lambda r: _is_older(r.elapsed, r.rules, _NEAR_EXPIRY), _EXPIRY),
-    # One server with memory of its own: there is no elsewhere.
+    # One server with memory of its own: there is no other machine.
     _Cause(
         "lifetime_passed",
         lambda r: r.rules.keeps_answers,
         "the model was started anew since, or its memory served others",
     ),
-    # What stands in front of the place may be gone as well, but the bytes do not all agree.
+    # What precedes the place may be gone as well, but the bytes do not all agree.
     _Cause(
         "prefix_moved",
         lambda r: r.agreement.broke is not None,
@@ -223,23 +223,24 @@ def judge_cache(
     factor: float, *, same_cache: bool = True, held: int | None = None,
     explicit_before: bool = False, warm: WarmStart | None = None, warm_age: float = 0.0,
 ) -> CacheVerdict:  # fmt: skip
-    """What the cached tokens that the provider reported mean. Counts are ours scaled by `factor`.
-    `held` is what a server that keeps answers has of the request before and its answer, as it
-    counted them itself. Of a cache made by hand at least its tokens are read; `explicit_before`
-    says that the request before had one. `warm` is what others sent, `warm_age` seconds before."""
+    """Return the verdict on the cached tokens that the provider reported. Counts are ours scaled by
+    `factor`. `held` is what a server that keeps answers has of the request before and its answer,
+    as it counted them itself. From an explicit cache at least its tokens are read;
+    `explicit_before` says that the request before had one. `warm` is what others sent, `warm_age`
+    seconds before."""
     expected = 0
     if not agreement.first and same_cache and not _is_older(elapsed, rules):
         tokens, stored = round(agreement.tokens * factor), round(written * factor)
         expected = expected_cached_tokens(tokens, stored, rules)
     surely = expected
     if held is not None and expected and not agreement.broke:
-        # What is written at markers ends at one; what a server keeps by itself may be more.
+        # Entries written at markers end at one; what a server keeps automatically may be longer.
         in_cache = min(held, usage.input - 1)
         expected = in_cache if rules.explicit else max(expected, in_cache)
     if usage.explicit:
         expected = surely = min(usage.explicit, usage.input)
     elif explicit_before:
-        # What stood in it was sent whole now; nobody else has kept it.
+        # Its content was sent in full now; nobody else has kept it.
         expected = surely = 0
     if usage.explicit:
         warm = None
@@ -247,7 +248,7 @@ def judge_cache(
         tokens = round(warm.tokens * factor)
         tokens = expected_cached_tokens(min(tokens, usage.input), tokens, rules)
         warm = warm if tokens > expected else None
-        # Of this session's own branches it is known who sent them, and to whom.
+        # For this session's own branches, sender and account are known.
         if warm is not None and warm.source == "branch" and agreement.first:
             surely = tokens
         expected = max(expected, tokens)

@@ -1,9 +1,8 @@
-"""What requests cost: the price range of one before it is sent, its cost by what the provider
-reported, what it costs to write again what a cache had, and what it costs to keep history or to
-summarise it.
+"""The cost of requests: the price range of one before it is sent, its cost from the reported usage,
+the cost of writing a lost cache again, and the cost of keeping or summarising history.
 
-Laws: where the price of a target is not known, there is no cost: None, and never 0. The upper
-price is one that the request does not pass, also where tokens are estimated.
+Laws: where the price of a target is not known, there is no cost: None, and never 0. The request
+does not exceed its upper price, even where tokens are estimated.
 
 Private: see `lamina` for what is public.
 """
@@ -26,26 +25,26 @@ HOUR_S = 3600
 
 
 class CostRange(Struct, frozen=True, kw_only=True):
-    """The least and the most that a request can cost, in US dollars."""
+    """The minimum and maximum cost of a request, in US dollars."""
 
     low: float
     high: float
 
 
 def cost_of(usage: Usage, target: Target) -> float | None:
-    """What a request cost, in US dollars; None if nobody knows the price of its target."""
+    """Return the cost of a request, in US dollars; None if its target's price is unknown."""
     return None if target.prices is None else _pay(usage, target.prices.tier_for(usage.input))
 
 
 def sum_cost(paid: TargetUsage, target: Target) -> float | None:
-    """What all requests of a sum cost; None if nobody knows the price of their target."""
+    """Return the cost of all requests of a sum; None if their target's price is unknown."""
     return (
         None if target.prices is None else _pay(paid.usage, target.prices.tier_for(paid.above + 1))
     )
 
 
 def _pay(usage: Usage, tier: PriceTier) -> float:
-    # A provider's figures may contradict one another; they are paid for as they stand.
+    # A provider's figures may contradict one another; they are billed as reported.
     fresh = max(0, usage.input - usage.cached - usage.written)
     price = (
         fresh * tier.input
@@ -58,7 +57,7 @@ def _pay(usage: Usage, tier: PriceTier) -> float:
 
 
 def storage_cost(tokens: int, seconds: float, target: Target) -> float | None:
-    """What it costs to store an explicit cache for a while; None if nobody knows the price."""
+    """Return the cost of storing an explicit cache for a while; None if the price is unknown."""
     if target.prices is None:
         return None
     return tokens * max(0.0, seconds) / HOUR_S * target.prices.storage / MILLION
@@ -72,10 +71,10 @@ def cost_range(
     cached: int = 0,
     writes_long: bool = True,
 ) -> CostRange | None:
-    """What a request may cost. At least: `cached` of its tokens are read from the cache, the others
-    are fresh, and no answer comes. At most: nothing is read, everything is paid for as what is
-    dearest (written, for the longer lifetime if `writes_long`), and the answer takes all of its
-    limit. None if nobody knows the price of the target."""
+    """Return the possible cost of a request. At least: `cached` of its tokens are read from the
+    cache, the others are fresh, and no answer comes. At most: nothing is read, everything is
+    charged at the highest rate (written, for the longer lifetime if `writes_long`), and the answer
+    uses its whole limit. None if the target's price is unknown."""
     if target.prices is None:
         return None
     tier = target.prices.tier_for(input_tokens)
@@ -89,22 +88,22 @@ def cost_range(
     )
 
 
-# What a provider may count beyond us: a little for frames where we count as it does, more where we
-# estimate.
+# How far a provider's count may exceed ours: a little for frames where we count as it does, more
+# where we estimate.
 EXACT_MARGIN, ESTIMATE_MARGIN = 1.02, 1.15
 FRAME_TOKENS = 64
-# Anthropic wants to be told a limit; this is what it is told if nobody said one.
+# Anthropic requires a limit; this is sent if none was set.
 ANTHROPIC_OUTPUT = 8_192
-# Boundaries at which nothing of what was sent is in a cache any more.
+# Boundaries after which nothing of what was sent is in a cache any more.
 _COLD: tuple[BoundaryKind, ...] = ("first_request", "expired", "model_change")
-# Those that have to be, or what was sent would not fit.
+# Those that are necessary, or what was sent would not fit.
 _NEEDED: tuple[BoundaryKind, ...] = ("first_request", "compaction", "window", "history")
 
 
 class RequestPrice(Struct, frozen=True, kw_only=True):
-    """What goes into the price of a request: tokens, as many as a provider may count, and as many
-    as we do (`counted`); how many of them it should find in its cache; how long the answer may be;
-    and what storing an explicit cache costs at most, if that is what is paid for."""
+    """The basis of a request's price: tokens, at the provider's highest possible count, and at our
+    count (`counted`); how many of them it should find in its cache; the maximum length of the
+    answer; and the maximum cost of storing an explicit cache, if that is what is paid for."""
 
     target: Target
     tokens: int
@@ -116,12 +115,11 @@ class RequestPrice(Struct, frozen=True, kw_only=True):
 
     @property
     def range(self) -> CostRange | None:
-        """From what it costs if everything goes well to what it cannot pass; None if nobody knows
-        the price."""
+        """The range from the best case to the maximum; None if the price is unknown."""
         return self.with_output(self.output_limit)
 
     def with_output(self, limit: int) -> CostRange | None:
-        """The same with another limit for the answer."""
+        """Return the same with another limit for the answer."""
         upper = cost_range(self.tokens, limit, self.target, writes_long=self.writes_long)
         lower = cost_range(self.counted, 0, self.target, cached=self.cached)
         if upper is None or lower is None:
@@ -131,13 +129,13 @@ class RequestPrice(Struct, frozen=True, kw_only=True):
 
 
 def upper_tokens(tokens: int, target: Target) -> int:
-    """As many tokens as a provider may count where we count `tokens`."""
+    """Return the most tokens a provider may count where we count `tokens`."""
     margin = EXACT_MARGIN if target.exact_tokens else ESTIMATE_MARGIN
     return ceil(tokens * margin) + FRAME_TOKENS
 
 
 def output_limit(options: Options, target: Target) -> int:
-    """How long an answer may be."""
+    """Return the maximum length of an answer."""
     if options.max_tokens is not None:
         return options.max_tokens
     if target.wire == "anthropic":
@@ -148,7 +146,7 @@ def output_limit(options: Options, target: Target) -> int:
 def price_request(
     context: RequestContext, options: Options, settings: Settings, target: Target
 ) -> RequestPrice:
-    """The price of a request that is planned."""
+    """Return the price of a planned request."""
     rules = cache_rules(settings, target)
     cached = 0
     if not any(boundary.kind in _COLD for boundary in context.boundaries):
@@ -165,13 +163,13 @@ def price_request(
 
 
 def writes_long(settings: Settings, target: Target) -> bool:
-    """Whether entries of the cache are written for the longer lifetime."""
+    """Return whether cache entries are written for the longer lifetime."""
     return settings.cache_ttl == "1h" and target.cache.long_lifetime_s is not None
 
 
 class CacheRewrite(Struct, frozen=True, kw_only=True):
-    """What a cache had and is written once more: how many tokens, for which reason, and what that
-    costs over reading them, in US dollars."""
+    """What was in a cache and is written again: how many tokens, for which reason, and the extra
+    cost over reading them, in US dollars."""
 
     kind: BoundaryKind
     reason: str
@@ -186,8 +184,8 @@ def price_rewrite(
     sent: RequestEntry | None,
     sent_target: Target | None,
 ) -> CacheRewrite | None:
-    """What a request writes again of what the last one, `sent`, left in a cache, and could have
-    been read there. None if nothing is, if it has to be, or if nobody knows the price."""
+    """Return what a request writes again of what the last one, `sent`, left in a cache, and could
+    have been read there. None if nothing is, if it is unavoidable, or if the price is unknown."""
     boundary = next((b for b in context.boundaries if b.kind not in _NEEDED), None)
     if boundary is None or sent is None or sent_target is None:
         return None
@@ -223,9 +221,9 @@ def price_history(
     made_for: float | None = None,
     is_made: bool = False,
 ) -> HistoryPrice:
-    """The price of `history` in a request with `beside` other tokens, and of a `summary` in place
-    of the first `dropped` of it: one that was made for `made_for` dollars, or that `target` would
-    make. Tokens are as we count them; `calibration` is what a provider makes of one."""
+    """Return the price of `history` in a request with `beside` other tokens, and of a `summary` in
+    place of the first `dropped` of it: one that was made for `made_for` dollars, or that `target`
+    would make. Tokens are as we count them; `calibration` is the provider's count of one."""
     beside, history, dropped, summary = (
         round(tokens * calibration) for tokens in (beside, history, dropped, summary)
     )
@@ -246,7 +244,7 @@ def price_history(
     if not is_made:
         made_for = cost(beside + dropped, output=summary)
     rest = _difference(cost(beside + left), cost(beside))
-    # Without a cache, later requests read everything afresh as well.
+    # Without a cache, later requests read everything again as well.
     uncached = rules.lifetime_s == 0
     with_all, with_summary = (
         cost(beside + history, fresh=uncached),

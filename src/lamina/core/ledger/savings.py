@@ -1,4 +1,4 @@
-"""What would make a request cheaper that a limit does not let through, from what it is made of.
+"""Ways to make a request cheaper that a limit refuses, based on its contents.
 
 Private: see `lamina` for what is public.
 """
@@ -12,9 +12,9 @@ from lamina.core.values.request import RequestContext
 from lamina.core.values.settings import Target
 from lamina.core.values.spend_limits import ReachedLimit
 
-# An answer shorter than this is of no use to anybody.
+# An answer shorter than this is useless.
 LEAST_ANSWER = 200
-# What is less than this share of the price is not worth a word.
+# Less than this share of the price is not worth mentioning.
 LEAST_SHARE = 0.1
 
 
@@ -25,8 +25,8 @@ def find_savings(
     layers: Iterable[LayerSize] = (),
     others: Iterable[Target] = (),
 ) -> tuple[str, ...]:
-    """What would let a request through, the nearest first: a shorter answer, less in the request,
-    another model of `others`, a reservation that is cleared, another limit."""
+    """Return what would let a request through, the closest first: a shorter answer, a smaller
+    request, another model of `others`, clearing a reservation, another limit."""
     room = reached.limit - reached.sum.counted
     return (
         *_shorter_answer(price, room),
@@ -74,7 +74,8 @@ def _less_input(
 
 
 def _other_model(price: RequestPrice, room: float, others: Iterable[Target]) -> Iterator[str]:
-    """The dearest model of the same provider that would fit: the nearest to what was wanted."""
+    """Return the most expensive model of the same provider that would fit: the closest to what was
+    wanted."""
     fitting: dict[str, float] = {}
     for other in others:
         if other.provider != price.target.provider or other.window < price.tokens:

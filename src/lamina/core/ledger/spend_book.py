@@ -1,8 +1,8 @@
-"""The account of money as lines, and what they add up to.
+"""The account of money as lines, and their sums.
 
-Laws: every line stands for itself, so that a lost one takes nothing else along: a settlement whose
-reservation is lost still counts, and so does a reservation whose settlement is. Amounts are added
-as whole billionths of a dollar: sums do not drift, and do not depend on the order.
+Laws: every line stands alone, so that a lost one affects no other: a settlement whose reservation
+is lost still counts, and so does a reservation whose settlement is. Amounts are added as whole
+billionths of a dollar: sums do not drift, and do not depend on the order.
 
 Private: see `lamina` for what is public.
 """
@@ -32,7 +32,7 @@ from lamina.core.values.usage import Usage
 
 SpendAct = Literal["reserve", "settle", "release", "clear"]
 BILLION = 1_000_000_000
-# How much of a line that cannot be read is shown to a person.
+# How much of an unreadable line is shown to a person.
 _SHOWN = 60
 _ENDED: dict[SpendAct, SpendState] = {
     "settle": "settled", "release": "released", "clear": "cleared",
@@ -40,7 +40,7 @@ _ENDED: dict[SpendAct, SpendState] = {
 
 
 class SpendLine(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One act, as it is written down."""
+    """One recorded act."""
 
     at: float
     act: SpendAct
@@ -54,7 +54,7 @@ class SpendLine(Struct, frozen=True, kw_only=True, omit_defaults=True):
     high: float | None = None
     cost: float | None = None
     usage: Usage | None = None
-    # The zone in which `day` is one; accounts of before it was written down do not say.
+    # The time zone of `day`; absent in accounts written before it was recorded.
     zone: str = ""
 
 
@@ -72,7 +72,7 @@ class _SessionSum(_Sum):
 
 
 class BookSnapshot(Struct, frozen=True, kw_only=True):
-    """What a book holds, so that it need not be read from its first line."""
+    """The contents of a book, so that it need not be read from its first line."""
 
     version: int = 1
     days: dict[str, _Sum]
@@ -83,12 +83,12 @@ class BookSnapshot(Struct, frozen=True, kw_only=True):
 
 
 def encode_line(line: SpendLine) -> bytes:
-    """A line with its checksum and line break."""
+    """Return a line with its checksum and line break."""
     return write_line(canonical_bytes(line))
 
 
 def decode_line(data: bytes, number: int = 0, offset: int = 0) -> SpendLine | Damage:
-    """What a line holds, given without its line break; or what is wrong with it."""
+    """Return the content of a line, given without its line break; or what is wrong with it."""
     if is_proven(data):
         try:
             return msgspec.json.decode(data, type=SpendLine)
@@ -108,24 +108,24 @@ def decode_line(data: bytes, number: int = 0, offset: int = 0) -> SpendLine | Da
 
 
 def billionths(dollars: float) -> int:
-    """An amount as a whole number of billionths."""
+    """Return an amount as a whole number of billionths."""
     return round(dollars * BILLION)
 
 
 class SpendBook:
-    """What the lines of an account amount to, as far as they were taken in. What it costs to ask
-    does not depend on how many there were, only on how many answers are waited for."""
+    """The sums of an account's lines, as far as they were added. The cost of a query does not
+    depend on how many there were, only on how many answers are pending."""
 
     def __init__(self, snapshot: BookSnapshot | None = None) -> None:
         self.damaged = snapshot.damaged if snapshot else 0
-        # In which the days of the account are counted: the first zone that a line names.
+        # The zone in which the account's days are counted: the first that a line names.
         self.zone = snapshot.zone if snapshot else ""
         self._days = dict(snapshot.days) if snapshot else {}
         self._sessions = dict(snapshot.sessions) if snapshot else {}
         self.open = {line.id: line for line in snapshot.open} if snapshot else {}
 
     def take(self, line: SpendLine | Damage) -> None:
-        """Takes the next line in."""
+        """Add the next line."""
         if isinstance(line, Damage):
             self.damaged += 1
             return
@@ -139,12 +139,12 @@ class SpendBook:
             self._count(line)
 
     def turn_of(self, session: str) -> str:
-        """The turn that a session was in last; empty if nothing is known of it."""
+        """Return the last turn of a session; empty if unknown."""
         known = self._sessions.get(session)
         return known.turn if known else ""
 
     def sum_of(self, scope: SpendScope, session: str, turn: str, day: str) -> SpendSum:
-        """What counts for a turn of a session, for a session, or for a day."""
+        """Return what counts for a turn of a session, for a session, or for a day."""
         own: _Sum | None
         own = self._days.get(day) if scope == "day" else self._sessions.get(session)
         if scope == "turn":
@@ -171,7 +171,8 @@ class SpendBook:
         )
 
     def find_reached(self, request: SpendRequest, limits: SpendLimits) -> ReachedLimit | None:
-        """The first limit that a request would pass, if its answer cost the upper price."""
+        """Return the first limit that a request would exceed, if its answer cost the upper
+        price."""
         turn = self.turn_of(request.session) if request.turn is None else request.turn
         for scope in SPEND_SCOPES:
             limit: float | None = getattr(limits, scope)
@@ -193,7 +194,7 @@ class SpendBook:
 
     def _session_of(self, line: SpendLine) -> _SessionSum:
         known = self._sessions.setdefault(line.session, _SessionSum())
-        # Turns are named in order; what comes late for an earlier one does not bring it back.
+        # Turns are named in order; a late line for an earlier one does not bring it back.
         if (len(line.turn), line.turn) > (len(known.turn), known.turn):
             known.turn, known.of_turn = line.turn, _Sum()
         return known
@@ -219,12 +220,12 @@ def _is_in(line: SpendLine, scope: SpendScope, session: str, turn: str, day: str
 
 
 def list_entries(lines: Iterable[SpendLine]) -> list[SpendEntry]:
-    """Every request that lines tell of, in order of its first one, and what became of it."""
+    """Return every request that lines mention, in order of its first one, and its outcome."""
     entries: dict[str, SpendEntry] = {}
     for line in lines:
         known = entries.get(line.id)
         if line.act in ("release", "clear"):
-            # An answer that came all the same counts, whatever a person decided.
+            # An answer that arrived anyway counts, whatever a person decided.
             if known is not None and known.state == "open":
                 entries[line.id] = msgspec.structs.replace(
                     known, state=_ENDED[line.act], ended=line.at

@@ -1,7 +1,7 @@
-"""The head of a note, between two lines of `---`, and its entries.
+"""The frontmatter of a note, between two lines of `---`, and its entries.
 
-Laws: a head is recognised by its form alone, so every reader cuts a note at the same line; its
-values are JSON; a head that is not YAML is read entry by entry, and that is reported. Endless
+Laws: frontmatter is recognised by its form alone, so every reader cuts a note at the same line; its
+values are JSON; if it is not YAML, it is read entry by entry, and that is reported. Endless
 repetition is refused.
 """
 
@@ -16,7 +16,7 @@ from lamina.core.codec import mend_text
 if TYPE_CHECKING:
     from yaml.events import Event
 
-# A head holds a few entries; a longer one is text.
+# Frontmatter has a few entries; a longer block is text.
 MAX_HEAD = 65_536
 MAX_VALUES = 5_000
 MAX_DEPTH = 32
@@ -27,8 +27,9 @@ _BLANKS = " \t\r"
 _ENTRY = re.compile(r"""[^\s#\-'"{\[:?][^\n]*?:(?=[ \t\r]|\Z)""")
 _OTHER_ENTRY = re.compile(r"""[ \t]*(?:[{'"?]|[^\s#\-][^\n]*:(?:[ \t\r]|\Z))""")
 
-# Most heads are plain names, texts and lists, which need no parser. YAML reads what matches here in
-# the same way: no quotes inside, no comments, no marks at the beginning, nothing unprintable.
+# Most frontmatter consists of plain names, texts and lists, which need no parser. YAML reads what
+# matches here in the same way: no quotes inside, no comments, no marks at the beginning, nothing
+# unprintable.
 _INSIDE = r"""(?:[\w.,;/()@+\-'"!?%&*=<>|~$^]|:(?=[\w/])|\ (?=[^#\s]))"""
 _WORDS = rf"(?:\w{_INSIDE}*+)"
 _QUOTED = (
@@ -60,8 +61,8 @@ class _HeadRefused(Exception):
 
 
 def split_frontmatter(text: str) -> tuple[str | None, str, int]:
-    """The YAML of a note's head (None if it has none), the text behind it, and the number of the
-    line on which that begins. Two fences with no entry between them are not a head."""
+    """Return the YAML of a note's frontmatter (None if it has none), the text after it, and the
+    line number where that starts. Two fences with no entry between them are not frontmatter."""
     none = (None, text, 1)
     if not text.startswith(_FENCE):
         return none
@@ -82,7 +83,7 @@ def split_frontmatter(text: str) -> tuple[str | None, str, int]:
 
 
 def is_unclosed(text: str) -> bool:
-    """Whether a note begins with a fence and an entry, but the head has no end."""
+    """Return whether a note starts with a fence and an entry, but the frontmatter has no end."""
     lines = text[:1_000].split("\n")
     return (
         lines[0].rstrip(_BLANKS) == _FENCE
@@ -93,7 +94,8 @@ def is_unclosed(text: str) -> bool:
 
 
 def read_properties(head: str, first_line: int = 2) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The entries of a head as JSON values, and its problems with their lines in the note."""
+    """Return the entries of the frontmatter as JSON values, and its problems with their lines in
+    the note."""
     plain = _read_plainly(head)
     if plain is not None:
         return plain, ()
@@ -118,7 +120,7 @@ def _has_entries(head: str) -> bool:
 
 
 def _read_plainly(head: str) -> dict[str, Any] | None:
-    """The entries of a head of plain lines; None if one is not plain."""
+    """Return the entries of frontmatter with plain lines; None if one is not plain."""
     entries: dict[str, Any] = {}
     members: list[Any] | None = None
     indent, name, names = "", "", 0
@@ -155,8 +157,8 @@ def _read_plainly(head: str) -> dict[str, Any] | None:
 
 
 def read_scalar(text: str) -> Any:
-    """A plain value: null, true or false, a number that JSON can hold exactly, or else its text. A
-    date with a time is written with a `T`."""
+    """Return a plain value: null, true or false, a number that JSON can represent exactly, or else
+    its text. A date with a time is written with a `T`."""
     if text in _WORDS_OF_YAML:
         return _WORDS_OF_YAML[text]
     if text[0] not in "0123456789+-.":
@@ -171,7 +173,7 @@ def read_scalar(text: str) -> Any:
 
 
 def _read_yaml(text: str, first_line: int) -> tuple[Any, tuple[str, ...]]:
-    """The one document of a text.
+    """Return the one document of a text.
 
     Raises:
         _HeadRefused: it is not YAML, too deep, or repeats itself endlessly.
@@ -279,7 +281,7 @@ class _Builder:
 def _read_entries(
     head: str, first_line: int, refusal: _HeadRefused
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Reads each entry of a head that is not YAML; one that cannot be read is kept as text."""
+    """Read each entry of frontmatter that is not YAML; an unreadable one is kept as text."""
     entries: dict[str, Any] = {}
     problem = f"line {refusal.line}: the frontmatter is no YAML: {refusal.problem}; "
     texts: list[str] = []

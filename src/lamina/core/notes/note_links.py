@@ -1,7 +1,7 @@
 """The links of a note: what it links to, what it embeds, and the pictures it shows.
 
-Laws: nothing in code or in a comment is a link. Targets stay as they are spelled: only the names of
-the whole workspace can tell what they mean. Time is in proportion to the size.
+Laws: nothing in code or in a comment is a link. Targets stay as spelled: only the names of the
+whole workspace can tell what they mean. Time is proportional to the size.
 """
 
 import re
@@ -19,7 +19,8 @@ from lamina.core.text.pictures import (
     find_pictures,
 )
 
-# Of a link the label matters only if it is a name, and those are short; a note has only so many.
+# A link's label matters only if it is a name, and names are short; their number per note is
+# limited.
 _MAX_LABEL = 200
 _MAX_LABELS = 1_000
 WIKILINK = re.compile(r"\[\[((?:[^\[\]\n]|\[(?!\[)|\](?!\]))*+)\]\]")
@@ -30,7 +31,7 @@ _SCHEME = re.compile(r"//|[A-Za-z][A-Za-z0-9+.-]{1,30}+:")
 
 class NoteLinks(Struct, frozen=True, kw_only=True):
     """The targets of links and embeds, each once and in order; `labels` are those of links that
-    have any, by their target; `pictures` are the files among the pictures."""
+    have any, by target; `pictures` are the files among the pictures."""
 
     links: tuple[str, ...] = ()
     embeds: tuple[str, ...] = ()
@@ -39,7 +40,7 @@ class NoteLinks(Struct, frozen=True, kw_only=True):
 
 
 def read_links(body: str, plain_text: str) -> NoteLinks:
-    """The links of a text; `plain_text` is the text with its code masked."""
+    """Return the links of a text; `plain_text` is the text with its code masked."""
     # Searching for one character is far faster than for two, and many notes have none.
     if "]" not in body and "<" not in body:
         return NoteLinks()
@@ -77,7 +78,7 @@ def _find_files(body: str) -> tuple[str, ...]:
 
 
 def _find_wikilinks(plain_text: str, body: str) -> Iterator[tuple[int, str, str]]:
-    """The positions of links in double brackets, their targets and their labels."""
+    """Yield the positions of links in double brackets, their targets and their labels."""
     for match in WIKILINK.finditer(plain_text):
         target, _, label = body[match.start(1) : match.end(1)].partition("|")
         target = target.removesuffix("\\").strip()
@@ -87,7 +88,7 @@ def _find_wikilinks(plain_text: str, body: str) -> Iterator[tuple[int, str, str]
 
 
 def _find_links(plain_text: str, body: str) -> Iterator[tuple[int, str]]:
-    """The positions of Markdown links to notes, and their decoded targets."""
+    """Yield the positions of Markdown links to notes, and their decoded targets."""
     for match in _LINK.finditer(plain_text):
         at = match.start()
         if match.lastindex:

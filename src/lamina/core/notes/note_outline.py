@@ -1,7 +1,8 @@
 """The outline of a note by line: its headings, its code blocks, and the items of its lists.
 
-Laws: lines end at `\n` and nowhere else. In code blocks there are neither headings nor items. Code
-is where `lamina.core.text.pictures.mask_code` says it is. Time grows with the length of the note.
+Laws: lines end only at `\n`. In code blocks there are neither headings nor items.
+`lamina.core.text.pictures.mask_code` determines what is code. Time is proportional to the length of
+the note.
 """
 
 import re
@@ -29,7 +30,7 @@ class Heading(Struct, frozen=True, gc=False):
 
 
 class CodeBlock(Struct, frozen=True, gc=False):
-    """A fenced block from its first line to before `end`; `info` is the text behind the fence.
+    """A fenced block from its first line to before `end`; `info` is the text after the fence.
     `is_closed` is False if no fence ends it."""
 
     line: int
@@ -44,7 +45,7 @@ class Outline(Struct, frozen=True):
 
 
 def read_outline(lines: list[str]) -> Outline:
-    """The outline of a text that was split at `\\n`, without its frontmatter."""
+    """Return the outline of a text that was split at `\\n`, without its frontmatter."""
     headings: list[Heading] = []
     blocks: list[CodeBlock] = []
     fence: Fence | None = None
@@ -80,7 +81,8 @@ def read_outline(lines: list[str]) -> Outline:
 
 
 def _is_text(lines: list[str], at: int) -> bool:
-    """Whether a line is a paragraph on its own. Below a longer one, the line is a rule."""
+    """Return whether a line is a paragraph if it stands alone. Below a longer one, the line is a
+    rule."""
     if _NO_TEXT.match(lines[at]):
         return False
     return not at or not lines[at - 1].strip() or bool(_ATX.match(lines[at - 1]))
@@ -88,13 +90,13 @@ def _is_text(lines: list[str], at: int) -> bool:
 
 MAX_ITEMS = 20_000
 MAX_TEXT = 10_000
-# Items further in count as siblings.
+# Items indented further than this count as siblings.
 MAX_DEEP = 40
 _ITEM = re.compile(r"(?P<lead>[\s>]*+)(?P<marker>[-*+]|[0-9]{1,9}[.)])(?=[ \t]|\r?\Z)[ \t]*+")
 _TASK = re.compile(r"\[(.)\](?=\s|\Z)[ \t]*+")
 _RULE = re.compile(r"[\s>]*([-*_])[ \t]*(?:\1[ \t]*){2,}\r?\Z")
 _BLOCK_NAME = re.compile(r"(?:\A|\s)\^([A-Za-z0-9-]+)\s*\Z")
-# How far an item is indented below the one that it belongs to.
+# How far an item is indented below its parent.
 _STEP = 2
 # What is indented further and not in a list is code.
 _CODE_INDENT = 4
@@ -103,8 +105,8 @@ _CODE_INDENT = 4
 def find_items(
     lines: Sequence[str], blocks: Sequence[CodeBlock], headings: Sequence[Heading], first_line: int
 ) -> tuple[ListItem, ...]:
-    """The items of a text without its frontmatter, whose first line is the `first_line` of the
-    note, counted from 1."""
+    """Yield the items of a text without its frontmatter, whose first line is the `first_line` of
+    the note, counted from 1."""
     finder = _ItemFinder(headings, first_line - 1)
     begin = 0
     for block in blocks:
@@ -173,7 +175,7 @@ class _ItemFinder:
         self._items.append(item)
 
     def _find_heading(self, at: int) -> str:
-        """The text of the last heading above a line; lines only go on."""
+        """Return the text of the last heading above a line; lines must ascend."""
         while self._heading < len(self._headings) and self._headings[self._heading].line < at:
             self._heading += 1
         return self._headings[self._heading - 1].text if self._heading else ""

@@ -1,12 +1,12 @@
-"""A note in passages, the pieces of it that are searched on their own.
+"""A note in passages, the pieces of it that are searched separately.
 
-Laws: every line of a note that holds more than white space is in a passage, except its frontmatter;
-passages are in the order of the note, and only parts of one line share that line. The text that is
-searched depends on the title, the passage and the note's lines, not on its path: a note that moves
-is not embedded again. Time is in proportion to the note, whatever it holds.
+Laws: every non-blank line of a note is in a passage, except its frontmatter; passages are in the
+order of the note, and only parts of one line share that line. The searched text depends on the
+title, the passage and the note's lines, not on its path: a note that moves is not embedded again.
+Time is proportional to the note, whatever it contains.
 
-A passage stands under one heading. It is cut between paragraphs, lists and code blocks, then
-between items, then between lines; a line that is too long by itself is cut between sentences.
+A passage is under one heading. It is cut between paragraphs, lists and code blocks, then between
+items, then between lines; a line that is too long on its own is cut between sentences.
 """
 
 import hashlib
@@ -46,7 +46,8 @@ _SMALLEST_UNIT = 3
 
 
 def searched_text(note_title: str, passage: Passage, lines: Sequence[str]) -> str:
-    """The text whose sha256 is a passage's digest; `lines` are all of the note, split at `\\n`."""
+    """Return the text whose sha256 is a passage's digest; `lines` are all lines of the note, split
+    at `\\n`."""
     has_names = _begins_line(passage.part) and _is_rule(lines[0])
     names = _names_before(passage, lines) if has_names else ""
     place = _find_place(_shorten(note_title, _LONGEST_TITLE), passage.heading)
@@ -54,14 +55,15 @@ def searched_text(note_title: str, passage: Passage, lines: Sequence[str]) -> st
 
 
 def stored_text(passage: Passage, lines: Sequence[str]) -> str:
-    """A passage as the note holds it; `lines` are all of the note, split at `\\n`."""
+    """Return a passage as written in the note; `lines` are all lines of the note, split at
+    `\\n`."""
     if passage.part:
         return lines[passage.start - 1][slice(*passage.part)]
     return "\n".join(lines[passage.start - 1 : passage.end])
 
 
 def _names_before(passage: Passage, lines: Sequence[str]) -> str:
-    """The names in the frontmatter, if this is the first passage, right behind it."""
+    """Return the names in the frontmatter, if this is the first passage, right after it."""
     before = passage.start - 2
     while before > 0 and not lines[before].strip():
         before -= 1
@@ -84,8 +86,8 @@ def cut_passages(
     blocks: Sequence[CodeBlock],
     texts: list[str] | None = None,
 ) -> tuple[Passage, ...]:
-    """The passages of a note with a known outline; `lines` are those behind its frontmatter. What
-    is searched of each is added to `texts`, if given."""
+    """Return the passages of a note with a known outline; `lines` are those after its frontmatter.
+    The searched text of each is added to `texts`, if given."""
     passages: list[Passage] = []
     names = _find_names(head) if head else ""
     cutter = _Cutter(lines, blocks)
@@ -105,8 +107,8 @@ def cut_passages(
 
 
 def _find_place(title: str, heading: str) -> tuple[str, ...]:
-    """The title and the headings that a text is searched under: the outermost heading and the two
-    innermost ones say most."""
+    """Return the title and the headings that a text is searched under: the outermost heading and
+    the two innermost ones are the most informative."""
     trail = heading.split(_TRAIL_JOINT) if heading else []
     if trail and trail[0].casefold() == title.casefold():
         trail = trail[1:]
@@ -126,7 +128,7 @@ def _join_text(place: tuple[str, ...], names: str, own_text: str) -> str:
 
 
 def _find_names(head: str) -> str:
-    """The lines of a head that say what else a note is called and what it is about."""
+    """Return the frontmatter lines that give a note's other names and its subject."""
     lines: list[str] = []
     size, is_inside = 0, False
     for line in head.split("\n"):
@@ -141,7 +143,7 @@ def _find_names(head: str) -> str:
 
 
 def _sections(lines: list[str], headings: Sequence[Heading]) -> Iterator[tuple[str, str, int, int]]:
-    """The trail, the anchor and the lines of every stretch under one heading. A heading with
+    """Yield the trail, the anchor and the lines of every stretch under one heading. A heading with
     nothing under it goes with what follows."""
     trail: list[tuple[int, str]] = []
     begin, first_text, anchor = 0, 0, ""
@@ -180,7 +182,7 @@ class _Cutter:
         self._stretches: list[tuple[int, int]] = []
 
     def cut(self, begin: int, end: int) -> Iterator[tuple[int, int, tuple[int, int] | None]]:
-        """Ranges from a line to before another, and for parts of one line, which part."""
+        """Yield ranges from a line to before another, and for parts of one line, which part."""
         stretches = [(begin, end)]
         if sum(self._sizes[begin:end]) > LONGEST_PASSAGE:
             stretches = self._stretches = []
@@ -197,7 +199,7 @@ class _Cutter:
                 yield start, stop, None
 
     def _pack(self, begin: int, end: int, level: int) -> None:
-        """Joins as many units as fit, and cuts those that do not into smaller ones."""
+        """Join as many units as fit, and cut those that do not into smaller ones."""
         start, last, size = begin, begin, 0
         for unit, stop in self._units(begin, end, level):
             more = sum(self._sizes[unit:stop])
@@ -230,15 +232,16 @@ class _Cutter:
             self._stretches.append((start, end))
 
     def _leads_in(self, start: int, end: int) -> bool:
-        """Whether the lines introduce what follows: a heading, or a sentence ending in a colon."""
+        """Return whether the lines introduce what follows: a heading, or a sentence ending in a
+        colon."""
         if sum(self._sizes[start:end]) > _LEAD_IN:
             return False
         text = "\n".join(self._lines[start:end]).strip()
         return text.endswith((":", "\uff1a")) or (text.startswith("#") and "\n" not in text)
 
     def _units(self, begin: int, end: int, level: int) -> Iterator[tuple[int, int]]:
-        """Paragraphs and blocks; then outermost items, with code separate from the text around it;
-        then any item, and paragraphs of code; then lines."""
+        """Yield paragraphs and blocks; then outermost items, with code separate from the text
+        around it; then any item, and paragraphs of code; then lines."""
         if level == 1:
             items = {at: len(item[1]) for at in range(begin, end) if (item := self._item(at))}
             least = min(items.values(), default=0)
@@ -262,7 +265,7 @@ class _Cutter:
 
 
 def _find_parts(line: str) -> Iterator[tuple[int, int]]:
-    """Where a line that is too long is cut: behind a sentence, else between words."""
+    """Return where a line that is too long is cut: after a sentence, else between words."""
     longest = max(1, LONGEST_PASSAGE * len(line) // _size(line))
     begin = 0
     while begin < len(line):
@@ -293,12 +296,12 @@ def _has_text(lines: list[str], begin: int, end: int) -> bool:
 
 
 def _size(line: str) -> int:
-    """The length of a line with its end, in bytes."""
+    """Return the length of a line with its end, in bytes."""
     return 1 + len(line.encode("utf-8", "replace"))
 
 
 def _plain(heading: str) -> str:
-    """A heading as a person reads it: links as their words, no marks."""
+    """Return a heading as a person reads it: links as their words, no marks."""
     if "[" in heading:
         heading = _LINK.sub(r"\1", _WIKILINK.sub(r"\1", heading))
     return _MARKUP.sub("", heading) if "`" in heading or "*" in heading else heading

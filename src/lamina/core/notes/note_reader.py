@@ -1,9 +1,9 @@
 """From the bytes of a note to a `Note`.
 
-Laws: every note loads; what is wrong with it is listed in its problems. Tags, links and headings
-in code do not count. Queries in code blocks are found and not run; scripts are found, too, so that
-a reader can say that they were left out. Time is in proportion to the size, whatever the note
-holds.
+Laws: every note loads; what is wrong with it is listed in its problems. Tags, links and headings in
+code do not count. Queries in code blocks are found and not run; scripts are found, too, so that a
+reader can report that they were left out. Time is proportional to the size, whatever the note
+contains.
 """
 
 import hashlib
@@ -31,14 +31,14 @@ QUERY_INFOS: dict[str, Literal["block", "search", "script"]] = {
 }
 MAX_INLINE = 200
 _QUOTE = re.compile(r"[ \t]*>[ \t]?")
-# Code that begins with `=` and goes on like an expression; `==` and `=>` are code about code.
+# Code that starts with `=` and continues like an expression; `==` and `=>` are code about code.
 _INLINE = re.compile(r"(?<!`)`(?P<mark>\$?=)(?P<text>(?![=>])[^`\n]*[^`\s][^`\n]*)`(?!`)")
 
 
 def find_queries(
     lines: Sequence[str], blocks: Sequence[CodeBlock], body: str
 ) -> tuple[NoteQuery, ...]:
-    """The queries of a text: its blocks in order, then those within its sentences."""
+    """Return the queries of a text: its blocks in order, then those within its sentences."""
     queries = list(_find_blocks(lines, blocks))
     if "`=" in body or "`$=" in body:
         inline, scripts = _find_inline(lines, blocks)
@@ -53,7 +53,7 @@ def _find_blocks(lines: Sequence[str], blocks: Sequence[CodeBlock]) -> Iterator[
         kind = QUERY_INFOS.get(block.info.lower().strip())
         if kind is not None:
             inside = lines[block.line + 1 : block.end - block.is_closed]
-            # In a quote or a callout every line begins with a mark.
+            # In a quote or a callout every line starts with a mark.
             for _ in range(_count_quotes(lines[block.line])):
                 inside = [_QUOTE.sub("", line, count=1) for line in inside]
             yield NoteQuery(kind, "\n".join(inside))
@@ -62,7 +62,7 @@ def _find_blocks(lines: Sequence[str], blocks: Sequence[CodeBlock]) -> Iterator[
 def _find_inline(
     lines: Sequence[str], blocks: Sequence[CodeBlock]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Expressions and scripts within sentences, each once, as they are spelled."""
+    """Yield expressions and scripts within sentences, each once, as spelled."""
     in_blocks = {at for block in blocks for at in range(block.line, block.end)}
     spellings: dict[str, list[str]] = {"=": [], "$=": []}
     for at, line in enumerate(lines):
@@ -80,7 +80,7 @@ def _count_quotes(line: str) -> int:
 
 __all__ = ["READER_VERSION", "decode_note", "read_note", "split_frontmatter"]
 
-# Goes up when the same bytes give a different note, so that saved notes are read again.
+# Raised when the same bytes give a different note, so that saved notes are read again.
 READER_VERSION = 6
 
 MAX_FIELDS = 5_000
@@ -103,7 +103,7 @@ def read_note(
     mtime: float = 0.0,
     texts: list[str] | None = None,
 ) -> Note:
-    """The note with this path and these bytes. What is searched of each passage is added to
+    """Return the note with this path and these bytes. The searched text of each passage is added to
     `texts`, if given."""
     text, undecodable = decode_note(data)
     title = path.rsplit("/", 1)[-1].removesuffix(NOTE_SUFFIX)
@@ -143,7 +143,8 @@ def read_note(
 def _find_fields(
     lines: list[str], outline: Outline, items: tuple[ListItem, ...], first_line: int
 ) -> tuple[tuple[str, str], ...]:
-    """The inline fields of a text, but for those of its lists, which belong to their items."""
+    """Return the inline fields of a text, except those of its lists, which belong to their
+    items."""
     skipped = {at for block in outline.blocks for at in range(block.line, block.end)}
     for item in items:
         start = item.line - first_line + 1
@@ -157,8 +158,8 @@ def _find_fields(
 
 
 def _without_secrets(note: Note, head: str) -> dict[str, Any]:
-    """What a query can show of a note and holds a secret, without it. A value is judged where it
-    stands: by itself nobody would know what a password is."""
+    """Return what a query can show of a note and contains a secret, without it. A value is judged
+    in its context: alone, a password cannot be recognised."""
     fields = (f"{name}: {value}" for name, value in note.fields)
     items = (item.text for item in note.items)
     shown = "\n".join(
@@ -193,8 +194,8 @@ def _hide(value: Any, pieces: dict[str, str]) -> Any:
 
 
 def decode_note(data: bytes) -> tuple[str, tuple[str, ...]]:
-    """The text of a note without a byte order mark, and what is wrong with its bytes. Its lines
-    end at `\\n` only. Pictures that it holds itself are a few words."""
+    """Return the text of a note without a byte order mark, and what is wrong with its bytes. Its
+    lines end only at `\\n`. Embedded pictures are replaced by a few words."""
     try:
         return replace_data_pictures(data.decode("utf-8").removeprefix("\ufeff")), ()
     except UnicodeDecodeError as error:
@@ -238,7 +239,7 @@ def _find_tags(properties: dict[str, Any]) -> Iterator[str]:
 
 
 def _find_values(properties: dict[str, Any], keys: tuple[str, ...]) -> Iterator[str | list[str]]:
-    """A text, or the texts of a list; numbers are names, too."""
+    """Return a text, or the texts of a list; numbers are names, too."""
     for key, value in properties.items():
         if key.lower() not in keys or value is None:
             continue
@@ -249,7 +250,7 @@ def _find_values(properties: dict[str, Any], keys: tuple[str, ...]) -> Iterator[
 
 
 def _read_inline(body: str) -> tuple[list[str], NoteLinks]:
-    """The tags and the links of the text."""
+    """Return the tags and the links of the text."""
     has_tags = next(find_tags(body), None) is not None
     has_links = "]" in body or "<" in body
     if not (has_tags or has_links):
@@ -268,7 +269,7 @@ def _blank_out(match: re.Match[str]) -> str:
 
 
 def _distinct(tags: list[str]) -> tuple[str, ...]:
-    """Each tag once, as it is spelled first: `Draft` and `draft` are the same."""
+    """Return each tag once, as first spelled: `Draft` and `draft` are the same."""
     if len(tags) < 2:
         return tuple(tags)
     first: dict[str, str] = {}

@@ -4,9 +4,9 @@ matched.
     "north quay" (tide OR ebb) -draft path:work tag:#a line:(call pilot) [status:open] /[0-9]+ m/
 
 Laws: any text either is a search or raises `QueryError`, which names what is not understood. Words
-are found anywhere in a name or a text, whatever the case unless the search says otherwise. A note
-is looked at once, whatever the search asks for. Time is in proportion to the length of the search,
-however deep it is nested.
+are found anywhere in a name or a text, ignoring case unless the search says otherwise. A note is
+read once, whatever the search asks for. Time is proportional to the length of the search, however
+deeply it is nested.
 """
 
 import re
@@ -42,13 +42,13 @@ _BLANK = re.compile(r"\s*+")
 
 
 class Words(Struct, frozen=True):
-    """A word or a phrase that has to be there."""
+    """A word or a phrase that must occur."""
 
     text: str
 
 
 class Pattern(Struct, frozen=True):
-    """A regular expression that has to match."""
+    """A regular expression that must match."""
 
     pattern: SafePattern
 
@@ -61,7 +61,7 @@ class Placed(Struct, frozen=True):
 
 
 class PropertyTerm(Struct, frozen=True):
-    """A property that has to be there, with a value that fits; None if any does."""
+    """A required property with a matching value; None if any value matches."""
 
     name: str
     value: "SearchTerm | None"
@@ -83,7 +83,7 @@ SearchTerm: TypeAlias = Words | Pattern | Placed | PropertyTerm | Not | AllOf | 
 
 
 def parse_search(text: str) -> SearchTerm:
-    """What a search means.
+    """Return what a search means.
 
     Raises:
         QueryError: it is not understood; with line and column.
@@ -116,7 +116,7 @@ class _Parser:
         return _TOKEN.match(self._text, self._at)
 
     def _read_alternatives(self, closing: str) -> SearchTerm:
-        """Terms that all have to be there, with OR between alternatives."""
+        """Read terms that must all match, with OR between alternatives."""
         alternatives: list[SearchTerm] = []
         terms: list[SearchTerm] = []
         while (token := self._look()) is not None and not self._ends(token, closing):
@@ -157,7 +157,7 @@ class _Parser:
         return Words(self._trim_word(token))
 
     def _trim_word(self, token: re.Match[str]) -> str:
-        """A word; within brackets it ends where they do."""
+        """Return a word; within brackets it ends where they do."""
         word = token[0]
         if self._depth and "]" in word and self._in_property:
             word = word[: word.index("]")]
@@ -227,13 +227,13 @@ def _join(terms: list[SearchTerm]) -> SearchTerm:
     return terms[0] if len(terms) == 1 else AllOf(tuple(terms))
 
 
-# The most lines of a note that are shown.
+# The maximum number of a note's lines that are shown.
 MAX_LINES = 5
 _COMPARED = re.compile(r"([<>]=?)\s*(-?[0-9.]+)")
 
 
 class SearchHit(Struct, frozen=True):
-    """A note that was found: its path, and the lines with what was looked for, from 1."""
+    """A note that was found: its path, and the lines with what was searched for, from 1."""
 
     path: str
     lines: tuple[int, ...]
@@ -270,7 +270,7 @@ class _SearchedNote:
 
 
 def find_hit(term: SearchTerm, note: Note, text: str) -> SearchHit | None:
-    """The note as it was found, if it was.
+    """Return the note as it was found, if it was.
 
     Raises:
         PatternRefused: a pattern of the search may take too long for this note.
@@ -288,7 +288,7 @@ def find_hit(term: SearchTerm, note: Note, text: str) -> SearchHit | None:
 
 
 def _may_fit(term: SearchTerm, note: _SearchedNote) -> bool:
-    """Whether all words are there at all: most notes need not be looked at line by line."""
+    """Return whether all words occur at all: most notes need not be read line by line."""
     match term:
         case Words(text):
             return fold_case(text) in note.folded
@@ -304,7 +304,8 @@ def _may_fit(term: SearchTerm, note: _SearchedNote) -> bool:
 def _fits(
     term: SearchTerm, note: _SearchedNote, place: str | None, fold: Callable[[str], str]
 ) -> bool:
-    """Whether a note fits; `place` is the part of it that is meant, None for all of it."""
+    """Return whether a note matches; `place` is the part of it that is meant, None for all of
+    it."""
     match term:
         case Words(text):
             wanted = fold(text)
@@ -415,7 +416,7 @@ def _compare(value: Any, sign: str, number: str) -> bool:
 
 
 def _marks(term: SearchTerm, fold: Callable[[str], str]) -> Iterator[Callable[[str], bool]]:
-    """What tells the lines that are shown: what the search wants to be there, in the text."""
+    """Yield what marks the displayed lines: what the search requires in the text."""
     match term:
         case Words(text):
             wanted = fold(text)

@@ -26,7 +26,7 @@ _QUERY = re.compile(r"(?P<path>.+)#(?P<digest>[0-9a-f]{16})")
 
 class Reference(Struct, frozen=True, kw_only=True):
     """What is meant. `name` is a path, the name of a note, a tag without `#`, or an address;
-    `anchor` a heading; `digest` the end of a query's id; `wanted` the kind that an id names."""
+    `anchor` is a heading; `digest` the end of a query's id; `wanted` the kind that an id names."""
 
     kind: Literal["path", "folder", "tag", "url", "lines", "query"]
     name: str
@@ -38,7 +38,7 @@ class Reference(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """How it is written: what `read_reference` reads as this."""
+        """How it is written: text that `read_reference` reads as this."""
         match self.kind:
             case "lines":
                 return f"{self.name}#L{self.start}-L{self.end}"
@@ -53,7 +53,7 @@ class Reference(Struct, frozen=True, kw_only=True):
 
 
 def read_reference(text: str) -> Reference:
-    """What `text` means; a path, unless it has another form."""
+    """Return what `text` means; a path, unless it has another form."""
     reference = text.strip()
     if _URL.match(reference):
         return Reference(kind="url", name=canonical_url(reference))
@@ -81,7 +81,7 @@ def read_reference(text: str) -> Reference:
 
 
 def is_url(text: str) -> bool:
-    """Whether a reference names a page of the web."""
+    """Return whether a reference names a web page."""
     return read_reference(text).kind == "url"
 
 
@@ -96,8 +96,8 @@ def _read_lines(reference: str) -> Reference | None:
 
 
 def _read_path(reference: str) -> Reference:
-    """A path or the name of a note. What follows a `#` is a heading or part of the name: only the
-    known names can tell, so a bare reference keeps it."""
+    """Return a path or the name of a note. What follows a `#` is a heading or part of the name:
+    only the known names can tell, so a bare reference keeps it."""
     link = _bare(reference)
     if link == reference:
         return Reference(kind="path", name=reference)
@@ -106,6 +106,6 @@ def _read_path(reference: str) -> Reference:
 
 
 def _bare(reference: str) -> str:
-    """A link without its brackets and label."""
+    """Return a link without its brackets and label."""
     match = _LINK.fullmatch(reference)
     return match[1].partition("|")[0].strip() if match else reference

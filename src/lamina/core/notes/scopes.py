@@ -1,6 +1,6 @@
 """Where to search, from what people write: folders, tags, and days as text or as dates.
 
-Law: what is no folder, no tag and no date is an error that says so; it never means everywhere.
+Law: what is not a folder, tag or date is reported as an error; it never means everywhere.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from datetime import date, datetime, time
 from lamina.core.values.note import Scope
 from lamina.errors import UsageError
 
-# A moment: as text (2026-11-17, 2026-11-17T09:30:00), as a date, or in seconds since the epoch.
+# A time: as text (2026-11-17, 2026-11-17T09:30:00), as a date, or in seconds since the epoch.
 Moment = str | date | float
 
 
@@ -19,10 +19,11 @@ def make_scope(
     since: Moment | None = None,
     until: Moment | None = None,
 ) -> Scope:
-    """Notes in any of the folders, with any of the tags, changed from `since` up to before `until`.
+    """Return a scope of notes in any of the folders, with any of the tags, changed from `since` to
+    before `until`.
 
     Raises:
-        UsageError: a folder or a tag is blank or no text, or a moment is none.
+        UsageError: a folder or a tag is blank or not text, or a time is not a time.
     """
     return Scope(
         folders=tuple(_read_folder(name) for name in _listed(folder, "folder")),
@@ -33,10 +34,10 @@ def make_scope(
 
 
 def read_moment(moment: Moment | None) -> float | None:
-    """A moment in seconds since the epoch; a day begins at midnight here.
+    """Return a time in seconds since the epoch; a day starts at local midnight.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is not a time.
     """
     try:
         match moment:
@@ -54,7 +55,7 @@ def read_moment(moment: Moment | None) -> float | None:
                 return datetime.fromtimestamp(moment).timestamp()
     except (TypeError, ValueError, OverflowError, OSError):
         raise UsageError(
-            f"{moment!r} is no day: give one as 2026-11-17, or a moment as 2026-11-17T09:30:00"
+            f"{moment!r} is not a date: use 2026-11-17, or 2026-11-17T09:30:00 for a time"
         ) from None
 
 
@@ -65,17 +66,17 @@ def _listed(names: object, what: str) -> tuple[str, ...]:
         if all(isinstance(name, str) for name in texts):
             return texts
         names = next(name for name in texts if not isinstance(name, str))
-    raise UsageError(f"{names!r} is no {what}: it takes a text, or several of them")
+    raise UsageError(f"{names!r} is not a {what}: pass a string or several strings")
 
 
 def _read_folder(name: str) -> str:
     if not name.strip():
-        raise UsageError(f"{name!r} names no folder: give its path in the workspace")
+        raise UsageError(f"{name!r} is not a folder: pass its path in the workspace")
     return name.rstrip("/") or "/"
 
 
 def _read_tag(name: str) -> str:
     tag = name.strip().removeprefix("#")
     if not tag.strip():
-        raise UsageError(f"{name!r} names no tag")
+        raise UsageError(f"{name!r} is not a tag: pass a name, with or without #")
     return tag

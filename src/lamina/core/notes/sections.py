@@ -1,6 +1,6 @@
 """Parts of a note that a link can name: the lines under a heading, or a block with a mark.
 
-Law: lines are counted from 1 and split at `\\n` only; there are no headings in code.
+Law: lines are counted from 1 and split only at `\\n`; there are no headings in code.
 """
 
 import re
@@ -24,8 +24,8 @@ _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*\r?")
 
 
 class _Heading(Struct, frozen=True):
-    """A heading: its line, its level, its trail of names and its slugs, as links on GitHub and in
-    Dendron have it, and as other pages may."""
+    """A heading: its line, its level, its trail of names and its slugs, as in links on GitHub and
+    in Dendron, and on other pages."""
 
     line: int
     level: int
@@ -49,15 +49,15 @@ def find_section(text: str, anchor: str) -> tuple[int, int] | None:
 
 
 def heading_names(headings: Iterable[str]) -> frozenset[str]:
-    """The names of headings in links: as they read, and as web pages spell them."""
+    """Return the names of headings in links: as they read, and as web pages spell them."""
     titles = tuple(headings)
     names = [_fold(title) for title in titles]
     return frozenset((*names, *_make_slugs(titles), *map(_make_loose_slug, names)))
 
 
 def is_heading_anchor(anchor: str, names: frozenset[str]) -> bool:
-    """Whether an anchor names one of the headings, or a range of them. Marks of blocks are not
-    checked."""
+    """Return whether an anchor names one of the headings, or a range of them. Marks of blocks are
+    not checked."""
     bounds = _RANGE.fullmatch(anchor)
     if bounds is None or _is_named(anchor, names):
         return _is_named(anchor.rpartition("#")[2], names)
@@ -81,7 +81,7 @@ class _Parts:
         self._lines = mask_code(text)[0].split("\n")
 
     def find(self, anchor: str) -> tuple[int, int] | None:
-        """What a heading or a mark names."""
+        """Return what a heading or a mark names."""
         if anchor.startswith("^"):
             return _find_block(self._lines, anchor[1:])
         heading = self._find_heading(anchor)
@@ -107,7 +107,7 @@ class _Parts:
         return self._trim(first, last) if first <= last else None
 
     def _find_end(self, end: str, first: int) -> int | None:
-        """The last line of a range that begins on the line `first`."""
+        """Return the last line of a range that starts on the line `first`."""
         if end == "^end":
             return len(self._lines)
         if end.startswith("^"):
@@ -123,7 +123,8 @@ class _Parts:
         return split_frontmatter(self._text)[2], len(self._lines)
 
     def _find_heading(self, anchor: str, after: int = 0) -> _Heading | None:
-        """The first heading of a name behind a line; as it reads, else as pages spell it."""
+        """Return the first heading with a name after a line; as it reads, else as pages spell
+        it."""
         names = [_fold(part) for part in anchor.split("#") if part.strip()]
         headings = [heading for heading in self._headings if heading.line > after]
         ways: list[Callable[[_Heading], bool]] = [
@@ -165,7 +166,7 @@ def _make_loose_slug(folded: str) -> str:
 
 
 def _make_slugs(titles: Iterable[str]) -> list[str]:
-    """The slugs of headings in order; those of one name are told apart by a number."""
+    """Return the slugs of headings in order; those of one name are told apart by a number."""
     counts: Counter[str] = Counter()
     slugs = []
     for title in titles:
@@ -177,7 +178,7 @@ def _make_slugs(titles: Iterable[str]) -> list[str]:
 
 
 def _find_headings(lines: list[str], plain_lines: list[str]) -> list[tuple[int, int, str]]:
-    """Headings by line, level and text."""
+    """Return headings by line, level and text."""
     headings = []
     for number, line in enumerate(plain_lines, 1):
         if match := _HEADING.fullmatch(line):
@@ -196,7 +197,7 @@ def _find_headings(lines: list[str], plain_lines: list[str]) -> list[tuple[int, 
 
 
 def _find_block(plain_lines: list[str], mark: str) -> tuple[int, int] | None:
-    """The paragraph that ends with `^mark`."""
+    """Return the paragraph that ends with `^mark`."""
     end = re.compile(rf"(?:^|.*\s)\^{re.escape(mark)}\s*", re.IGNORECASE)
     for number, line in enumerate(plain_lines, 1):
         if end.fullmatch(line):
@@ -214,7 +215,8 @@ def _without_blank_end(lines: list[str], first: int, last: int) -> int:
 
 
 def _ends_with(trail: list[str], names: list[str]) -> bool:
-    """Whether the innermost heading has the last name, and the others are above it in order."""
+    """Return whether the innermost heading has the last name, and the others are above it in
+    order."""
     if trail[-1] != names[-1]:
         return False
     rest = iter(trail[:-1])
@@ -222,7 +224,7 @@ def _ends_with(trail: list[str], names: list[str]) -> bool:
 
 
 def _fold(heading: str) -> str:
-    """A heading as links spell it: without emphasis, case and extra blanks."""
+    """Return a heading as links spell it: without emphasis, case and extra spaces."""
     text = _MARKDOWN_LINK.sub(r"\1", unicodedata.normalize("NFC", heading))
     plain = re.sub(r"[`*_]|\[\[|\]\]", "", text)
     return " ".join(re.sub(r"[:#|^\\]+", " ", plain).split()).casefold()

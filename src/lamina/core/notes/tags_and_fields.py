@@ -1,8 +1,8 @@
-"""Tags and fields in the text of a note: `#tag`, `name:: value`, `[name:: value]`,
-`(name:: value)`.
+"""Tags and fields in the text of a note: `#tag`, `name:: value`, `[name:: value]`, `(name::
+value)`.
 
-Law: time grows with the length of a line, whatever it holds. Values are texts here; what they mean
-is up to the caller.
+Law: time is proportional to the length of a line, whatever it contains. Values are texts here;
+callers interpret them.
 """
 
 import re
@@ -17,7 +17,7 @@ _TAG = re.compile(
 
 
 def find_tags(plain_text: str) -> Iterator[str]:
-    """Tags without `#`, in order; what stands in code must be blanked out before."""
+    """Return tags without `#`, in order; code must be blanked out before."""
     for match in _TAG.finditer(plain_text):
         start = match.start()
         if start and not plain_text[start - 1].isspace():
@@ -31,17 +31,17 @@ def _says_something(character: str) -> bool:
     return character.isalnum() or not character.isascii()
 
 
-# Longer lines hold data, not sentences.
+# Longer lines are data, not sentences.
 MAX_CHARACTERS = 32_768
 MAX_FIELDS = 200
 _CLOSING = {"[": "]", "(": ")"}
 _BRACKET = re.compile(r"[\[\]()]")
-# A name may be decorated, as in `**Due date**:: 2026-01-31`, and may stand in a quote.
+# A name may be decorated, as in `**Due date**:: 2026-01-31`, and may be in a quote.
 _DECORATION = re.compile(r"[^\w]*+")
 _DECORATION_END = re.compile(r"[_*~`]*\Z")
 _NAME = re.compile(r"(?:[\w\s/\-]|[^\x00-\x7f])*+")
 _DAY = r"\ufe0f?\s*(\d{4}-\d{2}-\d{2})"
-# What plugins for tasks write in place of a name.
+# What task plugins write in place of a name.
 _SHORTHANDS = {
     "created": re.compile(f"\u2795{_DAY}"),
     "start": re.compile(f"\U0001f6eb{_DAY}"),
@@ -52,7 +52,7 @@ _SHORTHANDS = {
 
 
 def find_fields(line: str, *, whole_line: bool = True) -> list[tuple[str, str]]:
-    """The fields of a line: those in brackets, or else the one that takes all of it."""
+    """Return the fields of a line: those in brackets, or else the one that fills the whole line."""
     if "::" not in line or len(line) > MAX_CHARACTERS:
         return []
     fields = _find_bracketed(line)
@@ -62,7 +62,7 @@ def find_fields(line: str, *, whole_line: bool = True) -> list[tuple[str, str]]:
 
 
 def find_shorthands(text: str) -> list[tuple[str, str]]:
-    """The days that are written behind an emoji: when a task is due, was done and so on."""
+    """Return the days that are written after an emoji: when a task is due, was done and so on."""
     if text.isascii():
         return []
     matches = ((name, pattern.search(text)) for name, pattern in _SHORTHANDS.items())
@@ -78,7 +78,7 @@ def _find_bracketed(line: str) -> list[tuple[str, str]]:
         separator = line.find("::", at)
         if separator < 0:
             break
-        # The nearest bracket in front; a name holds none.
+        # The nearest bracket before it; a name contains none.
         for bracket in _BRACKET.finditer(line, at, separator):
             opening = bracket.start()
         at = separator + 2
@@ -93,7 +93,8 @@ def _find_bracketed(line: str) -> list[tuple[str, str]]:
 
 
 def _find_closing(line: str, start: int, opening: str) -> int | None:
-    """Where the bracket closes that was opened before `start`; brackets within it are paired."""
+    """Return where the bracket closes that was opened before `start`; brackets within it are
+    paired."""
     depth, is_escaped = 0, False
     for at in range(start, len(line)):
         character = line[at]

@@ -1,8 +1,8 @@
 """Times as people say them, and the dates that notes have.
 
-Laws: what `now` is comes in, as a moment without a zone: days are those of this machine. A range
-reaches from the beginning of its first day up to the beginning of the day behind its last. What is
-not understood is an error that says what is. `Last week` is the one before this, `the past week`
+Laws: `now` is an argument, as a time without a zone: days are those of this machine. A range
+extends from the start of its first day up to the start of the day after its last. An unrecognised
+time is an error that lists the accepted forms. `Last week` is the one before this, `the past week`
 the seven days up to today; hours are counted from now.
 """
 
@@ -45,7 +45,7 @@ _WEEKDAY = "(?P<weekday>{})".format("|".join(rf"{d[:3]}(?:{d[3:]})?" for d in _W
 _WHICH = "(?P<which>this|current|last|previous|next|coming)"
 _DAY_OF_MONTH = r"(?P<day>[0-9]{1,2})(?:st|nd|rd|th)?"
 
-# What stands in front of a time and says nothing of it.
+# Words before a time that mean nothing.
 _LEAD = re.compile(r"(?:(?:in|on|at|during|within|over|for|of|the)\s+)+(?=\S)")
 _BEFORE_YESTERDAY = re.compile(r"(?:the\s+)?day\s+before\s+yesterday")
 _NAMED = re.compile(rf"{_WHICH}\s+(?P<unit>week|weekend|month|quarter|year)")
@@ -68,12 +68,13 @@ _OPEN = re.compile(r"(since|after|from|before|until|till)\s+(.+)")
 _YEAR = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
 _DATE_IN_NAME = re.compile(r"(?<![0-9])([0-9]{4})-?([0-9]{2})-?([0-9]{2})(?![0-9])")
 _DATE_KEYS = ("date", "created", "day")
-# Numbers above this are milliseconds, as programs in JavaScript count.
+# Numbers above this are milliseconds, as in JavaScript programs.
 _MILLISECONDS = 100_000_000_000
 
 
 def read_time_range(value: object, now: datetime) -> TimeRange | None:
-    """A range from words, or from `startTime` and `endTime`; None if there is nothing to read.
+    """Return a range from words, or from `startTime` and `endTime`; None if there is nothing to
+    read.
 
     Raises:
         UsageError: it is not understood.
@@ -92,7 +93,7 @@ def read_time_range(value: object, now: datetime) -> TimeRange | None:
 
 
 def name_times(start: float | None, end: float | None) -> str:
-    """A time in words, by its days where it has whole ones; empty for all time."""
+    """Return a time in words, by its days if it has whole ones; empty for all time."""
     first, last = (
         None if moment is None else _name_moment(datetime.fromtimestamp(moment))
         for moment in (start, end)
@@ -103,12 +104,13 @@ def name_times(start: float | None, end: float | None) -> str:
 
 
 def is_of_time(note: Note, time: TimeRange) -> bool:
-    """Whether a note changed in a time, or has a date of then in its name or frontmatter."""
+    """Return whether a note changed in a time range, or has a date from it in its name or
+    frontmatter."""
     return time.holds(note.mtime) or any(time.holds(_start_of(day)) for day in note_dates(note))
 
 
 def note_dates(note: Note) -> Iterator[date]:
-    """The days that a note says it is of."""
+    """Return the days that a note is dated with."""
     for key in _DATE_KEYS:
         if (day := _read_date(note.properties.get(key))) is not None:
             yield day
@@ -132,7 +134,7 @@ def _read_words(words: str, now: datetime) -> tuple[float | None, float | None]:
         start = _read_end(match[1], now, is_last=False)
         year = _YEAR.search(match[2])
         if start and end and start >= end and year and not _YEAR.search(match[1]):
-            # `March to May 2025`: the year is said once.
+            # `March to May 2025`: the year is given once.
             start = _read_end(f"{match[1]} {year[0]}", now, is_last=False)
         return start, end
     if match := _OPEN.fullmatch(words):
@@ -143,7 +145,7 @@ def _read_words(words: str, now: datetime) -> tuple[float | None, float | None]:
 
 
 def _read_period(words: str, now: datetime) -> tuple[float, float] | None:
-    """When a period begins, and when it is over."""
+    """Return when a period starts, and when it is over."""
     words = re.sub(r"\s+", " ", words.replace(",", " ")).strip(" .!?")
     words = _LEAD.sub("", words, count=1) if _LEAD.match(words) else words
     if (moments := _read_hours(words, now)) is not None:
@@ -153,7 +155,7 @@ def _read_period(words: str, now: datetime) -> tuple[float, float] | None:
 
 
 def _read_hours(words: str, now: datetime) -> tuple[float, float] | None:
-    """A time that is counted in hours or minutes up to now; a single day is 24 hours."""
+    """Return a time that is counted in hours or minutes up to now; a single day is 24 hours."""
     for form, is_ago in ((_ROLLING, False), (_AGO, True)):
         if not (match := form.fullmatch(words)):
             continue
@@ -167,7 +169,7 @@ def _read_hours(words: str, now: datetime) -> tuple[float, float] | None:
 
 
 def _read_days(words: str, today: date) -> tuple[date, date] | None:
-    """A time as seen from today: its first day, and the one behind its last."""
+    """Return a time relative to today: its first day, and the one after its last."""
     if words in ("today", "yesterday", "tomorrow"):
         first = today + timedelta(days=("yesterday", "today", "tomorrow").index(words) - 1)
         return first, first + timedelta(days=1)
@@ -200,7 +202,8 @@ def _read_days(words: str, today: date) -> tuple[date, date] | None:
 
 
 def _read_date_words(words: str, today: date) -> tuple[date, date] | None:
-    """A day, a month or a year of the calendar. Without a year it is the latest that has begun."""
+    """Return a day, a month or a year of the calendar. Without a year it is the latest that has
+    started."""
     if match := _PERIOD.fullmatch(words):
         first = _make_day(match[1], match[2] or "1", match[3] or "1")
         if first is None:
@@ -235,7 +238,7 @@ def _read_date_words(words: str, today: date) -> tuple[date, date] | None:
 
 
 def _counted(match: re.Match[str]) -> tuple[int, str]:
-    """How many of which unit."""
+    """Return how many of which unit."""
     count = match["count"] or "1"
     unit = next(unit for unit in _UNITS if match[unit])
     return int(count) if count.isdigit() else _NUMBERS[count], unit
@@ -254,7 +257,7 @@ def _whole(first: date, unit: str) -> tuple[date, date]:
 
 
 def _read_end(value: object, now: datetime, *, is_last: bool) -> float | None:
-    """One end of a range: a moment, or a period of which it is the beginning or, as the last one,
+    """Return one end of a range: a time, or a period of which it is the start or, as the last one,
     the end."""
     if isinstance(value, Mapping):
         value = value.get("epoch")
@@ -281,7 +284,7 @@ def _read_moment(text: str) -> float | None:
 
 
 def _read_date(value: Any) -> date | None:
-    """The day in a property, which may hold a time behind it."""
+    """Return the day in a property, which may have a time after it."""
     match = _PERIOD.match(value) if isinstance(value, str) else None
     return _make_day(match[1], match[2], match[3]) if match and match[2] and match[3] else None
 
@@ -291,12 +294,13 @@ def _make_day(year: str, month: str, day: str) -> date | None:
         made = date(int(year), int(month), int(day))
     except ValueError:
         return None
-    # Before that no clock of a computer has a number, and numbers in names mean something else.
+    # Earlier numbers are no computer's clock, and numbers in names mean something else.
     return made if made.year >= 1900 else None
 
 
 def _begin(day: date, unit: str) -> date:
-    """The first day of the week, month, quarter or year that a day is in; weeks begin on Monday."""
+    """Return the first day of the week, month, quarter or year that a day is in; weeks start on
+    Monday."""
     match unit:
         case "week":
             return day - timedelta(days=day.weekday())
@@ -311,7 +315,7 @@ def _begin(day: date, unit: str) -> date:
 
 
 def _back(day: date, count: int, unit: str) -> date:
-    """So many units before a day; in a shorter month, its last day."""
+    """Return the day that many units earlier; in a shorter month, its last day."""
     try:
         if unit in _DAYS:
             return day - timedelta(days=count * _DAYS[unit])

@@ -1,4 +1,4 @@
-"""What the engine needs of the world, as Protocols. Adapters implement them; nothing here does.
+"""What the engine needs from the outside, as Protocols. Adapters implement them; nothing here does.
 
 Private: see `lamina` for what is public.
 """
@@ -45,25 +45,26 @@ class Clock(Protocol):
     """Tells the time."""
 
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """Return seconds since the epoch."""
         ...
 
 
 class TokenCounter(Protocol):
-    """Counts tokens as one family of models does. `name` keeps counts of different ones apart."""
+    """Counts tokens as one family of models does. `name` keeps the counts of different ones
+    apart."""
 
     @property
     def name(self) -> str:
-        """Which tokenizer it is."""
+        """The name of the tokenizer."""
         ...
 
     @property
     def exact(self) -> bool:
-        """Whether it counts as the vendor does, or estimates."""
+        """Whether it counts as the vendor does; otherwise it estimates."""
         ...
 
     def count(self, text: str) -> int:
-        """How many tokens a text has."""
+        """Return the number of tokens in a text."""
         ...
 
 
@@ -71,11 +72,11 @@ class Wire(Protocol):
     """One vendor's wire form: pure, no network."""
 
     def encode(self, request: WireRequest) -> dict[str, Any]:
-        """A request as keyword arguments for the vendor's client."""
+        """Return a request as keyword arguments for the vendor's client."""
         ...
 
     def decode(self, reply: object) -> Reply:
-        """A vendor's reply, given as its SDK's object or as the body.
+        """Return a vendor's reply, given as its SDK's object or as the body.
 
         Raises:
             ReplyError: it cannot be read.
@@ -84,10 +85,10 @@ class Wire(Protocol):
 
 
 class TargetBook(Protocol):
-    """What is known of providers and models."""
+    """The known facts about providers and models."""
 
     def find(self, name: str) -> Target:
-        """The target of a name.
+        """Return the target of a name.
 
         Raises:
             UnknownTarget: there is none.
@@ -95,35 +96,35 @@ class TargetBook(Protocol):
         ...
 
     def counter(self, target: Target) -> TokenCounter:
-        """What counts tokens as a target does."""
+        """Return the token counter of a target."""
         ...
 
     def wire(self, target: Target) -> Wire:
-        """The wire form of a target."""
+        """Return the wire form of a target."""
         ...
 
 
 @runtime_checkable
 class TargetList(Protocol):
-    """A book that can say which targets it knows."""
+    """A book that can list its targets."""
 
     def names(self) -> Sequence[str]:
-        """Their names; of a family of models, with `*` where the name goes on."""
+        """Return their names; for a family of models, with `*` where the name continues."""
         ...
 
     def find(self, name: str) -> Target:
-        """The target of a name."""
+        """Return the target of a name."""
         ...
 
 
 class SummaryJob(Protocol):
-    """What a summary is wanted of. `request` is a whole request in the target's wire form: the
-    bytes of the conversation as they were sent, so that the provider's cache serves them, and
-    then the instruction."""
+    """The task of a summary. `request` is a whole request in the target's wire form: the bytes of
+    the conversation as they were sent, so that the provider's cache serves them, and then the
+    instruction."""
 
     @property
     def target(self) -> Target:
-        """Whose wire form the request has."""
+        """The target in whose wire form the request is."""
         ...
 
     @property
@@ -133,17 +134,17 @@ class SummaryJob(Protocol):
 
     @property
     def messages(self) -> Sequence[Message]:
-        """The part of the conversation that is summed up."""
+        """The part of the conversation to summarise."""
         ...
 
     @property
     def previous(self) -> str:
-        """The summary of what went before it; empty if there is none."""
+        """The summary of what came before it; empty if there is none."""
         ...
 
     @property
     def max_tokens(self) -> int:
-        """How long the summary may be."""
+        """The maximum length of the summary."""
         ...
 
     def request(self) -> dict[str, Any]:
@@ -152,10 +153,10 @@ class SummaryJob(Protocol):
 
 
 class Summarizer(Protocol):
-    """Sums up a part of a conversation in few words, as a model would."""
+    """Summarises a part of a conversation, as a model would."""
 
     async def summarize(self, job: SummaryJob) -> object:
-        """The summary as text, or the provider's reply that holds it."""
+        """Return the summary as text, or the provider's reply that contains it."""
         ...
 
 
@@ -164,26 +165,26 @@ class WorkspaceSource(Protocol):
 
     @property
     def name(self) -> str:
-        """What people are shown."""
+        """The name that people see."""
         ...
 
     async def read(self, reference: str, shape: Shape) -> LoadedItem | LeftOut:
-        """The item that `reference` names, or why it cannot be had."""
+        """Return the item that `reference` names, or why it is unavailable."""
         ...
 
 
-# Bytes of a picture on the web, up to a size; or why they cannot be had.
+# The bytes of a picture on the web, up to a size; or why they are unavailable.
 FetchPicture = Callable[[str, int], Awaitable[FetchedResource | UnfetchedResource]]
 
 
 @runtime_checkable
 class BundleSource(Protocol):
-    """A workspace in which one reference may bring several items: a folder its notes, a note what
-    it embeds."""
+    """A workspace in which one reference may bring several items: a folder its notes, a note its
+    embeds."""
 
     @property
     def id(self) -> str:
-        """Tells this workspace from every other one."""
+        """Distinguishes this workspace from every other one."""
         ...
 
     async def gather(
@@ -194,12 +195,12 @@ class BundleSource(Protocol):
         embed_depth: int = 1,
         fetch_picture: FetchPicture | None = None,
     ) -> GatheredItems:
-        """The item that `reference` names, and what comes along with it."""
+        """Return the item that `reference` names, and what comes along with it."""
         ...
 
     async def find_moved(self, item: Item) -> str | None:
-        """Where a note is now that is not where `item` was read: the one path that has its content,
-        or else its name. None if there is none, or more than one."""
+        """Return where a note is now that is not where `item` was read: the one path that has its
+        content, or else its name. None if there is none, or more than one."""
         ...
 
 
@@ -208,35 +209,35 @@ class NoteSource(Protocol):
     """The notes of a workspace, to be searched."""
 
     async def catalogue(self, progress: Progress | None = None) -> Catalogue:
-        """All notes as they are now; only what changed is read anew."""
+        """Return all current notes; only changed ones are read again."""
         ...
 
     async def texts(self, wanted: Sequence[tuple[str, Passage]]) -> Sequence[str | None]:
-        """The text of passages as they are searched, which is what their digest is of, each with
-        the path of its note. None where the note is not as it was."""
+        """Return the text of passages as they are searched, to which their digest belongs, each
+        with the path of its note. None where the note has changed."""
         ...
 
     async def excerpts(self, wanted: Sequence[tuple[str, Passage]]) -> Sequence[Excerpt | None]:
-        """The passages as their notes hold them, with the secrets that they have a piece of. None
-        where the note is not as it was."""
+        """Return the passages as written in their notes, with the secrets of which they contain a
+        piece. None where the note has changed."""
         ...
 
     def take_warnings(self) -> Sequence[str]:
-        """What went wrong with keeping what is known of them; each is given once."""
+        """Return problems with storing what is known about notes; each is returned once."""
         ...
 
 
 @runtime_checkable
 class SearchedNoteSource(NoteSource, KnownTerms, Protocol):
-    """A source of notes that takes their terms while it reads them for a search, and saves what it
-    knows once that is answered."""
+    """A source of notes that collects their terms while reading them for a search, and saves what
+    it knows once the search is answered."""
 
     async def catalogue_to_search(self, progress: Progress | None = None) -> Catalogue:
-        """As `catalogue`; the terms of what was read can be taken."""
+        """Like `catalogue`; the terms of what was read can be taken."""
         ...
 
     def save(self) -> None:
-        """Saves what is known of the notes, in nobody's way."""
+        """Save what is known about the notes, in the background."""
         ...
 
 
@@ -244,27 +245,27 @@ class WebSource(Protocol):
     """Fetches what rules allow, and nothing else."""
 
     async def page(self, url: str, rules: WebRules) -> LoadedItem | LeftOut:
-        """The page as an item: its main text, under its one address."""
+        """Return the page as an item: its main text, under its one address."""
         ...
 
     async def picture(
         self, url: str, rules: WebRules, limit: int
     ) -> FetchedResource | UnfetchedResource:
-        """The bytes of a picture, up to `limit`."""
+        """Return the bytes of a picture, up to `limit`."""
         ...
 
 
 class WebSearch(Protocol):
-    """Searches the web, somewhere that a person named. What it gives is screened: addresses of
+    """Searches the web at a service that a person named. Its results are screened: addresses of
     public pages, short texts."""
 
     @property
     def name(self) -> str:
-        """Where queries go, for people."""
+        """The name of the service queries go to, for people."""
         ...
 
     async def search(self, query: str, limit: int) -> FoundPages | UnfetchedResource:
-        """Up to about `limit` pages for a query, or why there are none."""
+        """Return up to about `limit` pages for a query, or why there are none."""
         ...
 
 
@@ -273,27 +274,27 @@ class MemorySource(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in the reason of a change."""
+        """Its name in the reason of a change."""
         ...
 
     async def read(self) -> str:
-        """Its text as it is now; empty if there is none.
+        """Return its current text; empty if there is none.
 
         Raises:
-            UsageError: it is there and cannot be read.
+            UsageError: it exists and cannot be read.
         """
         ...
 
 
 class Provider(Protocol):
-    """Sends what a wire encoded to a model and gives the answer as it comes."""
+    """Sends what a wire encoded to a model and streams the answer."""
 
     def stream(self, body: Mapping[str, Any]) -> AsyncIterator[Piece]:
-        """The pieces of the answer; the last one is the whole `Reply`. An answer that breaks off
-        ends without one. Closing the iterator stops the model.
+        """Yield the pieces of the answer; the last one is the whole `Reply`. An answer that breaks
+        off ends without one. Closing the iterator stops the model.
 
         Raises:
-            RequestTooLong: the model says that the request does not fit its window.
+            RequestTooLong: the model reports that the request does not fit its window.
             ProviderError: there is no answer, and why.
         """
         ...
@@ -301,26 +302,26 @@ class Provider(Protocol):
 
 @runtime_checkable
 class SessionKeeper(Protocol):
-    """A provider, or several, that keep something of a session while it is open."""
+    """A provider, or several, that keep data for a session while it is open."""
 
     async def release_session(self, session: str) -> None:
-        """The session is closed."""
+        """Called when the session is closed."""
         ...
 
 
 class CacheCharge(Protocol):
-    """What one explicit cache costs for a time: reserved before, settled behind."""
+    """The cost of one explicit cache for a time: reserved before, settled after."""
 
     async def confirm(self, tokens: int) -> None:
-        """It was created, or renewed, with so many tokens."""
+        """It was created, or renewed, with this many tokens."""
         ...
 
     async def fail(self, error: BaseException) -> None:
-        """It was not, or nobody knows."""
+        """It was not, or that is unknown."""
         ...
 
     async def end(self, seconds: float) -> None:
-        """It was stored for so many seconds."""
+        """It was stored for this many seconds."""
         ...
 
 
@@ -330,38 +331,39 @@ class CachePayer(Protocol):
     async def reserve_cache(
         self, tokens: int, seconds: float, *, creates: bool
     ) -> CacheCharge | None:
-        """Reserves what it costs to store so many tokens for so long, and, if it `creates` the
-        cache, to send them. None if a limit forbids it."""
+        """Reserve the cost of storing this many tokens for this long, and, if it `creates` the
+        cache, of sending them. None if a limit forbids it."""
         ...
 
 
 @runtime_checkable
 class CacheMaker(Protocol):
-    """A provider that creates caches beside the requests, which cost something."""
+    """A provider that creates caches outside the requests, at a cost."""
 
     def charge_caches(self, session: str, payer: CachePayer) -> None:
-        """Who pays for the caches of a session from now on."""
+        """Set who pays for the caches of a session from now on."""
         ...
 
 
 class Providers(Protocol):
-    """Finds who answers for a target; a model of one's own is loaded when it is first wanted."""
+    """Finds the provider for a target; a local model is loaded on first use."""
 
     async def provider(self, target: Target) -> Provider:
-        """Who answers for a target."""
+        """Return the provider for a target."""
         ...
 
 
 class ToolHost(Protocol):
-    """Runs tools. What goes wrong with one is its result: only a cancellation gets out of it. One
-    that has to be opened is an async context manager, too."""
+    """Runs tools. A tool's failure is its result: only a cancellation escapes. A host that has to
+    be opened is an async context manager, too."""
 
     async def toolset(self) -> Toolset:
-        """What can be offered now; a server that does not answer is withheld, not waited for."""
+        """Return what can be offered now; a server that does not answer is withheld, not waited
+        for."""
         ...
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
-        """Runs the tool that is offered as `name`."""
+        """Run the tool that is offered as `name`."""
         ...
 
 
@@ -369,7 +371,7 @@ class Approver(Protocol):
     """Asks a person whether a call may run."""
 
     async def decide(self, call: ToolCall, tool: OfferedTool) -> Decision:
-        """The person's decision about a call of a tool."""
+        """Return the person's decision about a tool call."""
         ...
 
 
@@ -377,5 +379,5 @@ class GuideSource(Protocol):
     """The rules and references of an agent."""
 
     async def guides(self) -> Guides:
-        """As they are now: files may have changed since they were last asked for."""
+        """Return the current ones: files may have changed since the last call."""
         ...

@@ -1,4 +1,4 @@
-"""What finds things by meaning and by words, as Protocols."""
+"""Search by meaning and by words, as Protocols."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[numpy.float32]
 
-# Called with how many chunks are done, of how many.
+# Called with how many chunks are done, and the total.
 Progress = Callable[[int, int], None]
 # Texts by their digests; some may be missing.
 ReadTexts = Callable[[Sequence[bytes]], Awaitable[Mapping[bytes, str]]]
@@ -24,12 +24,12 @@ ReadTexts = Callable[[Sequence[bytes]], Awaitable[Mapping[bytes, str]]]
 
 @runtime_checkable
 class KnownTerms(Protocol):
-    """What the reader of texts that an index is given may be, too: one that knows the terms of some
-    texts before anybody asks for these."""
+    """An optional extra of the reader of texts passed to an index: it knows the terms of some texts
+    in advance."""
 
     def take_terms(self, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
-        """Terms as `selection.packed_terms` packs them, by the digests of their texts; some may be
-        missing, and each is given once."""
+        """Return terms as `selection.packed_terms` packs them, by the digests of their texts; some
+        may be missing, and each is returned once."""
         ...
 
 
@@ -38,11 +38,11 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """Which model in which form: vectors of different names cannot be compared."""
+        """The model and its form: vectors of different names cannot be compared."""
         ...
 
     async def embed(self, texts: Sequence[str], progress: Progress | None = None) -> "Vectors":
-        """A row of length 1 for each text.
+        """Return a row of length 1 for each text.
 
         Raises:
             ModelMissing: the model or its runtime is not on this machine.
@@ -55,18 +55,18 @@ class FluentEmbedder(Embedder, Protocol):
     """An embedder that can tell how well it knows the language of texts."""
 
     async def fluency(self, texts: Sequence[str]) -> Sequence[float]:
-        """How many letters one token stands for, in each text: four or so in a language that it was
-        made for, two or three in one with the same letters, and one in a script that it cannot
+        """Return how many letters one token covers, in each text: about four in a language that it
+        was made for, two or three in one with the same letters, and one in a script that it cannot
         read."""
         ...
 
 
 @runtime_checkable
 class WordEmbedder(Embedder, Protocol):
-    """An embedder that knows roughly what words mean by themselves."""
+    """An embedder that roughly knows the meaning of single words."""
 
     async def word_vectors(self) -> "WordVectors":
-        """A vector for each word it knows.
+        """Return a vector for each word it knows.
 
         Raises:
             ModelMissing: as `embed`.
@@ -79,7 +79,7 @@ class Corpus(Protocol):
 
     @property
     def documents(self) -> Sequence[Document]:
-        """What can be found."""
+        """The documents that can be found."""
         ...
 
     @property
@@ -89,7 +89,8 @@ class Corpus(Protocol):
 
     @property
     def late(self) -> int:
-        """How many texts are found by their words for now, as there was no time to embed them."""
+        """How many texts are found by their words for now, because there was no time to embed
+        them."""
         ...
 
     @property
@@ -99,21 +100,21 @@ class Corpus(Protocol):
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What went wrong with keeping what is known, each reported once; nothing is lost."""
+        """Problems with storing what is known, each reported once; nothing is lost."""
         ...
 
     async def score(self, parts: Sequence[str]) -> "Scores":
-        """How well each chunk fits each part of a query."""
+        """Return how well each chunk matches each part of a query."""
         ...
 
     async def graph(self, threshold: float, top: int) -> "SimilarityGraph":
-        """Which documents are like which: of each, up to `top` others that are at least as alike as
-        `threshold`. Built once and kept; empty where there are no vectors."""
+        """Return which documents are similar: for each, up to `top` others with a similarity of at
+        least `threshold`. Built once and stored; empty where there are no vectors."""
         ...
 
 
 class Index(Protocol):
-    """Keeps what is known of chunks from one session to the next: nothing is embedded twice."""
+    """Keeps what is known about chunks from one session to the next: nothing is embedded twice."""
 
     async def load(
         self,
@@ -123,12 +124,12 @@ class Index(Protocol):
         patience: float | None = None,
         among: Collection[bytes] | None = None,
     ) -> Corpus:
-        """The documents, ready to be searched; what is new of them is embedded first. `texts` gives
-        those of documents that hold digests only, where nothing is known of them yet; what it does
-        not give is found by nothing, and asked for again. Embedding stops after `patience` seconds,
-        or sooner if it would not be done by then: what is left is found by its words, and the next
-        load goes on with it. Texts `among` these digests come first, and are all that is waited
-        for."""
+        """Return the documents, ready to be searched; new ones are embedded first. `texts` returns
+        those of documents that only have digests, where nothing is known about them yet; texts it
+        does not return are not found, and requested again. Embedding stops after `patience`
+        seconds, or sooner if it would not finish by then: the rest is found by its words, and the
+        next load continues with it. Texts `among` these digests come first, and only these are
+        waited for."""
         ...
 
 
@@ -138,18 +139,18 @@ class GradualCorpus(Corpus, Protocol):
 
     @property
     def tier(self) -> SearchTier:
-        """How it is searched, and how much of it is indexed; once a question was scored, how that
-        was."""
+        """Return how it is searched, and how much of it is indexed; after a question was scored,
+        how that was done."""
         ...
 
 
 @runtime_checkable
 class StoredIndex(Index, Protocol):
-    """An index on a disk, which may write some of what it knows after a load."""
+    """An index on disk, which may write some of what it knows after a load."""
 
     async def write(self) -> tuple[int, Sequence[str]]:
-        """Writes what waits; how many texts the disk refused, and what went wrong since the last
-        load."""
+        """Write what is pending; returns how many texts the disk refused, and problems since the
+        last load."""
         ...
 
 
@@ -167,11 +168,11 @@ class GradualIndex(Index, Protocol):
         among: Collection[bytes] | None = None,
         comparing: Progress | None = None,
     ) -> GradualCorpus:
-        """As `load`, for one question: where more is missing than can be embedded in time, that is
-        embedded which looks most like the parts of it, and only what is embedded is found.
-        `patience` includes the time for words, but half of it is for embedding in any case. All
-        that counts is what is `among` these digests. `progress` is told where all that is missing
-        is embedded, and else `comparing`: of how many at most, since it may end sooner."""
+        """Like `load`, for one question: where more is missing than can be embedded in time, the
+        texts most similar to its parts are embedded, and only embedded ones are found. `patience`
+        includes the time for words, but half of it is for embedding in any case. Only texts `among`
+        these digests count. `progress` is called where all missing texts are embedded, and
+        otherwise `comparing`: with a maximum total, since it may end sooner."""
         ...
 
     async def fill(
@@ -181,6 +182,6 @@ class GradualIndex(Index, Protocol):
         progress: Progress | None = None,
         most: int = 512,
     ) -> int:
-        """Embeds up to `most` of the texts that are not embedded yet, in this order, without haste
-        and in nobody's way; says how many it did. Cancelled, it keeps what it made."""
+        """Embed up to `most` of the texts that are not embedded yet, in this order, in the
+        background; returns how many. Cancelled, it keeps what it made."""
         ...

@@ -1,6 +1,6 @@
-"""Which items fit a question: chunks, terms, ranks, choices. Pure; vectors are passed in.
+"""Which items match a question: chunks, terms, ranks, choices. Pure; vectors are passed in.
 
-Nothing here is imported by `import lamina`: numbers need numpy, which takes its time.
+`import lamina` imports nothing from here: the arithmetic needs numpy, which is slow to load.
 
 Private: see `lamina` for what is public.
 """

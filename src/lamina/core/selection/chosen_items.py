@@ -1,14 +1,14 @@
 """Which items a question brings along, and whether it found anything at all.
 
-Laws: every item at or above `include_score` is taken, however many there are and however many
-chunks others have; those of the `top_k` chunks that fit best fill up to `top_n`, in the order
-they fit; at or below the floor none is taken. Every part of a question that claims an item gets
-the one that fits it best, if that is above the floor: in the place of one that nobody claims, or
-beside the others if there is no such place.
+Laws: every item at or above `include_score` is chosen, however many there are and however many
+chunks others have; those of the `top_k` best chunks fill up to `top_n`, best first; at or below the
+floor none is chosen. Every part of a question that claims an item gets its best match, if that is
+above the floor: in place of an unclaimed one, or in addition to the others if there is no such
+place.
 
-Some candidate is the best for every question, small talk included. So unless something is sure,
-nothing is taken without evidence: how alike a candidate and the question are, and the words they
-share. More of either never closes this gate, nor do further candidates that fit worse; their
+Some candidate is the best for every question, small talk included. So unless something is certain,
+nothing is chosen without evidence: the similarity of a candidate and the question, and the words
+they share. More of either never closes this gate, nor do further candidates that match worse; their
 order makes no difference.
 """
 
@@ -43,14 +43,14 @@ from lamina.core.values.selection import (
     SelectedItem,
 )
 
-# A small model, which `bench/gate.py` fits: what shared words are worth in likeness, each less than
-# the one before, and how much evidence is needed.
+# A small model, which `bench/gate.py` fits: what shared words are worth in similarity, each less
+# than the one before, and how much evidence is needed.
 WORD = 0.15
 NEEDED = 0.3
-# Where an encoder cannot read, a word has to be enough.
+# Where an encoder cannot read a language, one word has to be enough.
 WORD_UNREAD = NEEDED / log(2)
 
-# Words that people use whatever they talk about: sharing one is evidence of nothing.
+# Words used in any conversation: sharing one is evidence of nothing.
 EVERYDAY = frozenset(
     find_terms(
         """
@@ -75,7 +75,7 @@ def weigh_evidence(
     scores: Scores,
     query: Query,
 ) -> Evidence:
-    """What speaks for the documents at these places, the ones that fit a query best."""
+    """Return the evidence for the documents at these places, a query's best matches."""
     return weigh_best(documents, places, fits, scores, query)[0]
 
 
@@ -86,7 +86,7 @@ def weigh_best(
     scores: Scores,
     query: Query,
 ) -> tuple[Evidence, int]:
-    """The same, and the place of the document that most speaks for."""
+    """Return the same, and the place of the document with the most evidence."""
     _, cosine, parts = counting_rows(scores, query.parts)
     word = worth_of_word(question_fluency(scores, query.parts))
     found, best = 0.0, next(iter(places), 0)
@@ -98,7 +98,7 @@ def weigh_best(
             if likeness is not None:
                 evidence = likeness + word * log1p(len(shared - EVERYDAY))
             else:
-                # Without a vector, words of other chunks are all there is to go by.
+                # Without a vector, only words of other chunks can decide.
                 count = len(shared - EVERYDAY) if shared else int(fits.shares[place])
                 evidence = WORD_UNREAD * log1p(count)
             if evidence > found:
@@ -107,13 +107,13 @@ def weigh_best(
 
 
 def worth_of_word(fluency: float) -> float:
-    """What the first shared word is worth, by how well the encoder knows the language."""
+    """Return what the first shared word is worth, by how well the encoder knows the language."""
     return WORD + unknown_share(fluency) * (WORD_UNREAD - WORD)
 
 
 def _voices(parts: Sequence[QueryPart]) -> Iterator[tuple[list[int], str]]:
-    """Who asks: the question with all of its parts, and each of the recent turns that count; with
-    the rows of each. A question that leans on a turn has the evidence of that turn."""
+    """Yield who asks: the question with all of its parts, and each recent turn that counts, with
+    their rows. A question that depends on a turn has the evidence of that turn."""
     own = [row for row, part in enumerate(parts) if not part.recent]
     if own:
         yield own, "\n".join(parts[row].text for row in own)
@@ -125,7 +125,8 @@ def _voices(parts: Sequence[QueryPart]) -> Iterator[tuple[list[int], str]]:
 def _likeness(
     cosine: Matrix | None, rows: list[int], place: int, fits: DocumentFits, document: Document
 ) -> float | None:
-    """How alike the best of a document's chunks is to any of the rows; None without a vector."""
+    """Return the similarity of a document's best chunk to any of the rows; None without a
+    vector."""
     if cosine is None:
         return None
     begin = int(fits.layout.starts[place])
@@ -135,14 +136,14 @@ def _likeness(
 
 
 def _shared_words(terms: set[str], place: int, fits: DocumentFits, document: Document) -> set[str]:
-    """The terms that the document's first chunk, which names it, or its best one shares."""
+    """Return the terms shared by the document's first chunk, which names it, or by its best one."""
     best = int(fits.best[place] - fits.layout.starts[place])
     return terms & {*find_terms(document.chunk(0)), *find_terms(document.chunk(best))}
 
 
 class ItemChoice(Struct, frozen=True, kw_only=True):
-    """The items to take; if none is taken for want of evidence, how much there was, and for what
-    most."""
+    """The chosen items; if there are none for lack of evidence, how much there was, and for which
+    item most."""
 
     items: tuple[SelectedItem, ...] = ()
     lacking: Evidence | None = None
@@ -157,8 +158,8 @@ def choose_items(
     *,
     fits: DocumentFits | None = None,
 ) -> tuple[SelectedItem, ...]:
-    """The items to take, the best score first; those without a score follow as they fit. `fits` are
-    the measured ones, for those who have them already."""
+    """Return the chosen items, the best score first; those without a score follow in order of
+    match. `fits` are the measurements, for callers that already have them."""
     return judge_items(documents, scores, query, settings, fits=fits).items
 
 
@@ -170,7 +171,7 @@ def judge_items(
     *,
     fits: DocumentFits | None = None,
 ) -> ItemChoice:
-    """The same for those who want to know why there is none."""
+    """Return the same for callers that need to know why there is none."""
     if not settings.search or not query.parts or not any(document.size for document in documents):
         return ItemChoice()
     fits = fits or measure_fits(documents, scores, query)
@@ -192,11 +193,11 @@ def judge_items(
 
 
 def _owners_of_best(fits: DocumentFits, top_k: int, allowed: NDArray[numpy.bool_]) -> Indices:
-    """The allowed ones among the documents of the `top_k` chunks that fit best."""
+    """Return the allowed ones among the documents of the `top_k` best chunks."""
     fit = fits.chunk_fit
     near = numpy.arange(len(fit))
     if 0 < top_k < len(near):
-        # Sorting all would take most of the time of a search; equals of the last one stay in.
+        # Sorting all would take most of a search's time; ties with the last one stay in.
         near = numpy.flatnonzero(fit >= numpy.partition(fit, -top_k)[-top_k])
     columns = near[numpy.argsort(-fit[near], kind="stable")][:top_k]
     places: Indices = numpy.unique(fits.layout.owner[columns])
@@ -204,7 +205,7 @@ def _owners_of_best(fits: DocumentFits, top_k: int, allowed: NDArray[numpy.bool_
 
 
 def _claim(fits: DocumentFits, scores: Scores, query: Query, floor: float) -> list[int]:
-    """For each part that claims one, the document that fits it best."""
+    """Return the best document for each part that claims one."""
     rows = [row for row, part in enumerate(query.parts) if part.claims and not part.recent]
     best = (_best_for(row, fits.layout.owner, scores, floor) for row in rows)
     return list(dict.fromkeys(place for place in best if place is not None))
@@ -223,7 +224,7 @@ def _best_for(row: int, owner: Indices, scores: Scores, floor: float) -> int | N
 def _make_room(
     places: Sequence[int], sure: Sequence[int], claims: Sequence[int], top_n: int
 ) -> list[int]:
-    """`places` with all claims in it; what fits least gives way."""
+    """Return `places` with all claims in it; the worst matches are replaced."""
     result = list(places)
     stays = {*sure, *claims}
     for place in claims:

@@ -1,8 +1,8 @@
 """Which passages answer a question.
 
-Laws: passages come in the order they fit, equals in the order of their documents; no document gives
-more than its share. At or below the floor there is none, and none without a vector that shares no
-word. Passages that may not be chosen make no difference to those that may.
+Laws: passages are ordered best first, ties in the order of their documents; no document gives more
+than its share. At or below the floor there is none, and none without a vector that shares no word.
+Passages that may not be chosen make no difference to those that may.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,13 +17,13 @@ from lamina.core.values.selection import Document, Query
 # Which documents may be chosen, by their place.
 AllowedDocuments = NDArray[numpy.bool_]
 
-# How many times as many as wanted are looked at first: some documents give more than their share.
+# How many times the wanted number is considered first: some documents give more than their share.
 _AHEAD = 4
 
 
 class ChosenPassage(Struct, frozen=True, kw_only=True):
-    """A passage that was chosen: the place of its `document` among the documents, its own `place`
-    in that one, how well it fits, and its cosine; None where it was found by its words."""
+    """A chosen passage: the place of its `document` among the documents, its own `place` in that
+    one, how well it matches, and its cosine; None if it was found by its words."""
 
     document: int
     place: int
@@ -41,8 +41,8 @@ def choose_passages(
     floor: float,
     allowed: AllowedDocuments | None = None,
 ) -> tuple[ChosenPassage, ...]:
-    """Up to `top` passages, the one that fits best first, and not more than `per_document` of one
-    document. With `allowed`, only of documents for which it holds."""
+    """Return up to `top` passages, best first, and at most `per_document` of one document. With
+    `allowed`, only from documents for which it is true."""
     if not query.parts or top <= 0 or per_document <= 0:
         return ()
     layout = scores.layout or lay_out_chunks(documents)
@@ -67,7 +67,7 @@ def choose_passages(
 
 
 def _narrow(scores: Scores, columns: Indices) -> Scores:
-    """The scores of some chunks."""
+    """Return the scores of some chunks."""
     cosine = scores.cosine if scores.cosine is None else scores.cosine[:, columns]
     return Scores(lexical=scores.lexical[:, columns], cosine=cosine, fluency=scores.fluency)
 
@@ -86,13 +86,13 @@ def _take(columns: Indices, fit: Vector, owner: Indices, top: int, per_document:
 
 
 def _in_order(columns: Indices, fit: Vector, top: int) -> Iterator[int]:
-    """Columns, the best fit first. Sorting all would take most of the time of a search, and few are
-    ever looked at: ever larger shares are sorted, as they are wanted."""
+    """Yield columns, best first. Sorting all would take most of a search's time, and few are ever
+    needed: ever larger shares are sorted, on demand."""
     count, most = 0, top * _AHEAD
     while count < len(columns):
         near = columns
         if most < len(columns):
-            # Equals of the last one stay in: they have an order of their own.
+            # Ties with the last one stay in: they have an order of their own.
             last = numpy.partition(fit[columns], -most)[-most]
             near = columns[fit[columns] >= last]
         order: list[int] = near[numpy.argsort(-fit[near], kind="stable")].tolist()

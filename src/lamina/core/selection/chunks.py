@@ -1,31 +1,31 @@
 """Questions and items to chunks, the texts that are compared.
 
-Laws: chunks say nothing that the text does not say, and leave out nothing but white space; a chunk
-of a question or of an item's text has at most 500 characters. Time is in proportion to the text,
-whatever it holds.
+Laws: chunks add nothing to the text, and leave out nothing but white space; a chunk of a question
+or of an item's text has at most 500 characters. Time is proportional to the text, whatever it
+contains.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 
 LONGEST_CHUNK = 500
-# What a server says of itself stands in the chunk of each of its tools; its beginning is enough.
+# A server's description of itself is in the chunk of each of its tools; its beginning is enough.
 SERVER_DESCRIPTION = 200
 
-# After the marks of Chinese and Japanese there is no space.
+# Chinese and Japanese punctuation is not followed by a space.
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
 _PARAGRAPH_END = re.compile(r"\n[^\S\n]*\n")
 _IDENTIFIER_JOINT = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})|[_.\-/:]+")
 
 
 def split_sentences(text: str) -> tuple[str, ...]:
-    """The sentences of a question, long ones in pieces; none if it says nothing."""
+    """Return the sentences of a question, long ones in pieces; none if it is blank."""
     return tuple(piece for sentence in _sentences(text) for piece in _pieces(sentence))
 
 
 def chunk_item(name: str, description: str, text: str) -> tuple[str, ...]:
-    """`name: description` (what there is of them), then the text by paragraphs, long ones by
-    sentences. A heading goes with what it stands above."""
+    """Return `name: description` (whichever exist), then the text by paragraphs, long ones by
+    sentences. A heading goes with what follows it."""
     head = ": ".join(filter(None, (name.strip(), description.strip())))
     chunks = list(_pieces(head))
     heading = ""
@@ -48,8 +48,8 @@ def chunk_tool(
     server_description: str = "",
     parameters: Sequence[str] = (),
 ) -> tuple[str, ...]:
-    """A tool as one chunk: what it is called and does, its name in words, where it belongs to and
-    the names of what it takes."""
+    """Return a tool as one chunk: its name and description, its name in words, its server and the
+    names of its arguments."""
     lines = [": ".join(filter(None, (name.strip(), description.strip())))]
     words = name_in_words(name)
     if words.casefold() != name.strip().casefold():
@@ -61,7 +61,7 @@ def chunk_tool(
 
 
 def name_in_words(name: str) -> str:
-    """`getUser_byID` as `get User by ID`: identifiers are read better in words."""
+    """Return `getUser_byID` as `get User by ID`: embedders read words better than identifiers."""
     return " ".join(_IDENTIFIER_JOINT.sub(" ", name).split())
 
 
@@ -79,7 +79,7 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """`text` in pieces that are short enough, cut between words where there are any."""
+    """Return `text` in pieces that are short enough, cut between words where possible."""
     begin = 0
     while len(text) - begin > LONGEST_CHUNK:
         space = text.rfind(" ", begin + LONGEST_CHUNK // 2, begin + LONGEST_CHUNK + 1)
@@ -92,7 +92,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _pack_sentences(paragraph: str) -> Iterator[str]:
-    """A paragraph whole if it is short enough, otherwise as many sentences at a time as are."""
+    """Return a paragraph whole if it is short enough, otherwise in groups of sentences that are."""
     if len(paragraph) <= LONGEST_CHUNK:
         yield paragraph
         return

@@ -1,6 +1,6 @@
 """What comes along with what was chosen.
 
-Laws: nothing is added that is in already, and what is added says what it came from. Likeness is a
+Laws: nothing is added that is already in, and every addition names its source. Similarity is a
 cosine: where there are no vectors, nothing is expanded.
 """
 
@@ -21,17 +21,17 @@ from lamina.core.values.selection import (
     SelectedItem,
 )
 
-# Which items are like which, with their likeness, the most alike first.
+# Which items are similar to which, with their similarity, the most similar first.
 SimilarityGraph = Mapping[ItemId, tuple[tuple[ItemId, float], ...]]
 
-# Cosines that are looked at together while a graph is built: 32 MB.
+# How many cosines are computed together while a graph is built: 32 MB.
 _BLOCK = 1 << 23
-# A graph knows more than one search wants, so that it serves searches with other settings, too.
+# A graph stores more than one search needs, so that it serves searches with other settings, too.
 GRAPH_THRESHOLD, GRAPH_TOP = 0.5, 32
 
 
 def graph_shape(settings: SearchSettings) -> tuple[float, int]:
-    """The threshold and the top of a graph that serves an expansion with these settings."""
+    """Return the threshold and the top of a graph that serves an expansion with these settings."""
     return (
         min(GRAPH_THRESHOLD, settings.expansion_threshold),
         max(GRAPH_TOP, 2 * settings.expansion_top_n),
@@ -41,8 +41,8 @@ def graph_shape(settings: SearchSettings) -> tuple[float, int]:
 def expansion_query(
     documents: Sequence[Document], chosen: Sequence[SelectedItem], settings: SearchSettings
 ) -> Query:
-    """The second search: the chunks of what was chosen; of a long item the one that fitted best
-    and the first ones. What has no texts at hand is not searched from."""
+    """Return the second search: the chunks of what was chosen; for a long item the best one and the
+    first ones. Items without available texts are not searched from."""
     by_id = {document.id: document for document in documents}
     parts: list[QueryPart] = []
     for item in chosen:
@@ -53,8 +53,8 @@ def expansion_query(
 
 
 def result_query(results: Sequence[tuple[str, str]], settings: SearchSettings) -> Query:
-    """A search from what tools gave, as (name, text): of each the first chunks. What stands further
-    behind in a long one is not even looked at."""
+    """Return a search from tool results, as (name, text): the first chunks of each. The rest of a
+    long one is not even read."""
     longest = 4 * LONGEST_CHUNK * settings.expansion_chunks
     return Query(
         parts=tuple(
@@ -78,13 +78,13 @@ def expand_by_search(
     *,
     origin: Origin = "expansion",
 ) -> tuple[SelectedItem, ...]:
-    """What is like the parts of an expansion's query, the most alike first."""
+    """Return what is similar to the parts of an expansion's query, the most similar first."""
     if scores.cosine is None or not query.parts or not any(document.size for document in documents):
         return ()
     layout = scores.layout or lay_out_chunks(documents)
     cosine = numpy.where(numpy.isnan(scores.cosine), -numpy.inf, scores.cosine)
     most = cosine.max(axis=0)
-    # Only what may be near enough is looked at one by one.
+    # Only possible matches are examined one by one.
     near = best_of(layout, most) >= settings.expansion_threshold - 10**-DIGITS
     candidates = []
     for place in numpy.flatnonzero(near).tolist():
@@ -110,7 +110,7 @@ def expand_by_graph(
     taken: Sequence[SelectedItem],
     settings: SearchSettings,
 ) -> tuple[SelectedItem, ...]:
-    """The same from a graph that was built before, instead of a second search."""
+    """Return the same from a graph that was built before, instead of a second search."""
     best: dict[ItemId, SelectedItem] = {}
     for source in chosen:
         for item, score in graph.get(source.item, ()):
@@ -124,7 +124,8 @@ def expand_by_graph(
 def take_nearest(
     candidates: Collection[SelectedItem], taken: Collection[ItemId], settings: SearchSettings
 ) -> tuple[SelectedItem, ...]:
-    """The candidates that are alike enough and not taken yet, the most alike first; each once."""
+    """Return the candidates that are similar enough and not chosen yet, the most similar first;
+    each once."""
     alike = [
         item
         for item in candidates
@@ -145,7 +146,7 @@ def find_related(
     known: Collection[ItemId],
     taken: Collection[ItemId] = (),
 ) -> tuple[SelectedItem, ...]:
-    """The relations of what was chosen, as far as they are `known`."""
+    """Return the relations of what was chosen, as far as they are `known`."""
     inside = {*taken, *(item.item for item in chosen)}
     additions = []
     for source in chosen:
@@ -160,8 +161,8 @@ def find_related(
 def build_similarity_graph(
     documents: Sequence[Document], vectors: Matrix, threshold: float, top: int
 ) -> dict[ItemId, tuple[tuple[ItemId, float], ...]]:
-    """For each item those that are most like it: two items are as alike as their two chunks that
-    are most alike. `vectors` has a row of length 1 for each chunk, NaN where there is none."""
+    """Return for each item those most similar to it: two items are as similar as their two most
+    similar chunks. `vectors` has a row of length 1 for each chunk, NaN where there is none."""
     filled_documents = [document for document in documents if document.size]
     begins = numpy.cumsum([0, *(document.size for document in filled_documents)])
     graph: dict[ItemId, tuple[tuple[ItemId, float], ...]] = {}
@@ -182,7 +183,7 @@ def build_similarity_graph(
 
 
 def _blocks(begins: list[int], chunks: int) -> Iterator[tuple[int, int]]:
-    """Runs of whole documents whose chunks, against all chunks, fit into a block."""
+    """Yield runs of whole documents whose chunks, against all chunks, fit into a block."""
     most = max(1, _BLOCK // max(1, chunks))
     first = 0
     for last in range(1, len(begins)):
@@ -192,7 +193,7 @@ def _blocks(begins: list[int], chunks: int) -> Iterator[tuple[int, int]]:
 
 
 def _by_document(block: Matrix, rows: Matrix, begins: NDArray[numpy.int64]) -> Matrix:
-    """The likeness of each chunk of a block to each document."""
+    """Return the similarity of each chunk of a block to each document."""
     most = max(1, _BLOCK // max(1, len(rows)))
     parts = [
         numpy.fmax.reduceat(block[at : at + most] @ rows.T, begins[:-1], axis=1)

@@ -1,10 +1,10 @@
 """Paths against globs as people write them in rule files.
 
 `*` and `?` stop at a slash, `**` does not, `{a,b}` and `[abc]` mean what they mean in a shell. A
-pattern without a slash is about the name alone, wherever the file lies.
+pattern without a slash matches the name alone, wherever the file is.
 
-Law: whatever a pattern holds, time is bounded by its length times that of the path: rules come from
-others, and nobody waits for one.
+Law: whatever a pattern contains, time is bounded by its length times that of the path: rules come
+from others, and must not hang a session.
 """
 
 import re
@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-# Each pair of braces multiplies patterns; nobody means more than this.
+# Each pair of braces multiplies patterns; no real pattern needs more than this.
 MAX_CHOICES = 256
 
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
@@ -24,14 +24,14 @@ GlobToken = str | re.Pattern[str]
 
 
 class Glob(Struct, frozen=True, kw_only=True):
-    """What a pattern consists of. Whatever it matches has its `ending`, which is quick to see."""
+    """A compiled glob. Everything it matches has its `ending`, which is quick to check."""
 
     tokens: tuple[GlobToken, ...]
     ending: str
 
 
 def first_match(globs: Iterable[str], paths: Sequence[str]) -> str:
-    """The first of `paths` that one of the globs matches; empty if none does."""
+    """Return the first of `paths` that one of the globs matches; empty if none does."""
     patterns = [glob for pattern in globs for glob in compile_glob(pattern)]
     for path in paths:
         if any(path.endswith(glob.ending) and _matches(glob.tokens, path) for glob in patterns):
@@ -41,7 +41,7 @@ def first_match(globs: Iterable[str], paths: Sequence[str]) -> str:
 
 @lru_cache(maxsize=1024)
 def compile_glob(glob: str) -> tuple[Glob, ...]:
-    """A glob, once for each choice of its braces."""
+    """Return a glob, compiled once for each choice of its braces."""
     text = glob.strip().removeprefix("./").lstrip("/")
     if not text:
         return ()
@@ -63,7 +63,8 @@ def _compile(glob: str) -> Glob:
 
 
 def _choices(glob: str) -> list[str]:
-    """The glob without braces: `*.{ts,tsx}` is two. With too many it is its own name."""
+    """Return the glob without braces: `*.{ts,tsx}` becomes two. With too many it is taken
+    literally."""
     choices: list[str] = []
     todo = [glob]
     while todo:
@@ -105,7 +106,7 @@ def _tokens(glob: str) -> list[GlobToken]:
 
 
 def _class(text: str) -> list[GlobToken]:
-    """`[abc]`, `[a-z]`, `[!a]`; one that means nothing, as `[z-a]`, is its own characters."""
+    """`[abc]`, `[a-z]`, `[!a]`; a meaningless one, such as `[z-a]`, is taken literally."""
     inside = re.sub(r"([\\\[&~|])", r"\\\1", text[1:-1])
     inside = f"^{inside[1:]}" if inside[:1] in "!^" else inside
     try:
@@ -115,7 +116,7 @@ def _class(text: str) -> list[GlobToken]:
 
 
 def _matches(tokens: Sequence[GlobToken], path: str) -> bool:
-    """Walks the path once, with all places in the pattern at which it could be."""
+    """Walk the path once, with all possible places in the pattern."""
     last = len(tokens)
     places = _onward(tokens, {0}, folder=True)
     for letter in path:
@@ -135,7 +136,8 @@ def _matches(tokens: Sequence[GlobToken], path: str) -> bool:
 
 
 def _onward(tokens: Sequence[GlobToken], places: set[int], *, folder: bool) -> set[int]:
-    """The places, and those behind what may stand for nothing; folders end only at a slash."""
+    """Return the places, and those after parts that may match nothing; folders end only at a
+    slash."""
     todo = list(places)
     while todo:
         place = todo.pop()

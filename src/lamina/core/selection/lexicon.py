@@ -1,9 +1,9 @@
-"""How well chunks fit a text by the words they share (BM25), and what is kept of these words: terms
-by their hashes, each with its count.
+"""How well chunks match a text by the words they share (BM25), and how these words are stored:
+terms by their hashes, each with its count.
 
-Laws: scores depend on the chunks of one lexicon and on the text, and on nothing else that was
-ever indexed. What is kept of a chunk is a function of its text alone and can be stored. Many are
-packed together because each by itself costs more than its words do.
+Laws: scores depend only on the chunks of one lexicon and on the text, and on nothing else that was
+ever indexed. What is stored of a chunk is a function of its text alone. Many are packed together
+because a single one costs more than its words do.
 """
 
 from collections import Counter
@@ -21,18 +21,18 @@ from lamina.core.selection.terms import LONGEST_WORD, find_terms, word_terms
 # The version of what `pack_texts` returns: chunks of another version have to be packed again.
 TERMS_VERSION = 1
 
-# A term by its hash and how often it occurs in the chunk, five bytes.
+# A term by its hash and its count in the chunk, five bytes.
 PACKED = numpy.dtype([("term", "<u4"), ("count", "u1")])
 _HASH = numpy.dtype("<u4")
 _MAX_OFTEN = 255
 _TEXT = numpy.uint64(32)
-# Characters of ASCII that are in no word end every word, in any script: what stands between two of
-# them has the same terms wherever it stands.
+# ASCII characters that are in no word end every word, in any script: what is between two of them
+# has the same terms everywhere.
 _APART = bytes(
     code if code > 127 or chr(code).isalnum() or code == ord("_") else ord(" ")
     for code in range(256)
 )
-# Some 14 MB.
+# About 14 MB.
 _MAX_KEPT = 1 << 16
 
 
@@ -41,7 +41,7 @@ def hash_term(term: str) -> int:
 
 
 class _Hashes(dict[bytes, bytes]):
-    """The hashes of the terms of a stretch without spaces, worked out once, four bytes each."""
+    """The hashes of the terms of a stretch without spaces, computed once, four bytes each."""
 
     def __missing__(self, stretch: bytes) -> bytes:
         text = stretch.decode("utf-8", "surrogatepass")
@@ -49,7 +49,7 @@ class _Hashes(dict[bytes, bytes]):
         # A short one in ASCII is one word, as most are.
         terms = find_terms(text) if is_long or not text.isascii() else word_terms(text)
         hashes = b"".join([hash_term(term).to_bytes(_HASH.itemsize, "little") for term in terms])
-        # Long ones hardly come again.
+        # Long ones rarely recur.
         if not is_long:
             self[stretch] = hashes
         return hashes
@@ -59,7 +59,7 @@ _hashes = _Hashes()
 
 
 def pack_texts(texts: Sequence[str]) -> list[bytes]:
-    """The terms of each text, sorted by their hashes, each with its count."""
+    """Return the terms of each text, sorted by their hashes, each with its count."""
     if len(_hashes) > _MAX_KEPT:
         _hashes.clear()
     hashes_of = _hashes.__getitem__
@@ -69,7 +69,7 @@ def pack_texts(texts: Sequence[str]) -> list[bytes]:
         for text in texts
     ]
     sizes = numpy.fromiter(map(len, hashes), numpy.int64, len(texts)) // _HASH.itemsize
-    # The text and its term in one number: a single sort brings together what belongs together.
+    # The text and its term in one number: a single sort groups them.
     firsts = numpy.arange(len(texts) + 1, dtype=numpy.uint64) << _TEXT
     numbers = numpy.repeat(firsts[:-1], sizes)
     numbers |= numpy.frombuffer(b"".join(hashes), _HASH)
@@ -84,19 +84,19 @@ def pack_texts(texts: Sequence[str]) -> list[bytes]:
     return [content[start:end] for start, end in pairwise(places)]
 
 
-# A whole number for each chunk.
+# One integer per chunk.
 Times = NDArray[numpy.int64]
 
 MAX_CHUNKS = 1 << 24
-# Chunks that are sorted together: some 3 million terms of passages, 25 MB.
+# How many chunks are sorted together: about 3 million terms of passages, 25 MB.
 PART = 1 << 15
-# How soon repetition stops to count, and how much long chunks are held back.
+# How soon repetition stops counting, and how much long chunks are penalised.
 SATURATION, LENGTH_SHARE = 1.5, 0.75
 
 
 class _Part(Struct, frozen=True):
     """Terms with the chunks they occur in: those of the n-th term from `bounds[n]` on. `size` is
-    how many chunks there are."""
+    the number of chunks."""
 
     size: int
     terms: NDArray[numpy.uint32]
@@ -111,7 +111,7 @@ class _Part(Struct, frozen=True):
         return slice(int(self.bounds[place]), int(self.bounds[place + 1]))
 
     def join(self, other: "_Part") -> "_Part":
-        """Both in one; the chunks of the other come after those of this one."""
+        """Return both in one; the chunks of the other come after those of this one."""
         return _sort(numpy.concatenate((self._numbers(), other._numbers())), self.size + other.size)
 
     def _numbers(self) -> NDArray[numpy.uint64]:
@@ -121,8 +121,8 @@ class _Part(Struct, frozen=True):
 
 class Postings(Struct, frozen=True):
     """The terms of chunks, which are numbered in the order they came, and how many terms each has.
-    It never changes: what has grown from it shares its parts. No part is large, so that none takes
-    much memory or time to sort; and there are few small ones, so that little is looked through."""
+    It never changes: what grew from it shares its parts. No part is large, so that none needs much
+    memory or time to sort; and there are few small ones, so that searches look at few."""
 
     parts: tuple[_Part, ...]
     lengths: Times
@@ -131,7 +131,7 @@ class Postings(Struct, frozen=True):
         return len(self.lengths)
 
     def extended(self, packs: Sequence[bytes]) -> "Postings":
-        """With these chunks, too, behind the others."""
+        """Return this with these chunks added after the others."""
         first, size = len(self), len(self) + len(packs)
         if size > MAX_CHUNKS:
             raise ValueError(f"a lexicon holds up to {MAX_CHUNKS:,} chunks, not {size:,}")
@@ -149,7 +149,7 @@ NO_POSTINGS = Postings((), numpy.zeros(0, numpy.int64))
 
 
 def _gather(packs: Sequence[bytes], first: int) -> tuple[_Part, Times]:
-    """A part of chunks, of which the first has the number `first`; and their lengths."""
+    """Return a part of chunks, the first of which has the number `first`; and their lengths."""
     sizes = numpy.fromiter(map(len, packs), numpy.int64, len(packs)) // PACKED.itemsize
     records = numpy.frombuffer(b"".join(packs), PACKED)
     chunks = numpy.repeat(numpy.arange(len(packs), dtype=numpy.int32), sizes)
@@ -161,7 +161,8 @@ def _gather(packs: Sequence[bytes], first: int) -> tuple[_Part, Times]:
 def _pack_numbers(
     terms: NDArray[numpy.uint32], chunks: NDArray[numpy.int32], counts: NDArray[numpy.uint8]
 ) -> NDArray[numpy.uint64]:
-    """Term, chunk and count in one number: a plain sort is far cheaper than one of places."""
+    """Return term, chunk and count in one number: a plain sort is far cheaper than one of
+    places."""
     numbers = terms.astype(numpy.uint64)
     numbers <<= numpy.uint64(24)
     numbers |= chunks.view(numpy.uint32)
@@ -184,14 +185,14 @@ def _sort(numbers: NDArray[numpy.uint64], size: int) -> _Part:
 
 
 class Lexicon:
-    """Chunks by their terms. `times` says how often each stands in the corpus, once if not said;
-    one that does not stand there counts for nothing."""
+    """Chunks by their terms. `times` says how often each is in the corpus, by default once; one
+    that is not in it counts for nothing."""
 
     def __init__(self, postings: Postings, times: Times | None = None) -> None:
         lengths = postings.lengths
         self._parts = postings.parts
         self._times = numpy.ones(len(lengths), numpy.int64) if times is None else times
-        # Whole numbers until here: in which order they are added up makes no difference.
+        # Integers up to here: the order of addition makes no difference.
         self._count = int(self._times.sum())
         mean = float(lengths @ self._times) / max(1, self._count) or 1.0
         share = 1 - LENGTH_SHARE + LENGTH_SHARE * lengths / mean
@@ -201,12 +202,12 @@ class Lexicon:
         return len(self._times)
 
     def has(self, text: str) -> bool:
-        """Whether any chunk shares a term with the text."""
+        """Return whether any chunk shares a term with the text."""
         hashes = {hash_term(term) for term in find_terms(text)}
         return any(part.of(term).stop for term in hashes for part in self._parts)
 
     def score(self, text: str) -> NDArray[numpy.float32]:
-        """The score of each chunk; 0 where it shares no term with the text."""
+        """Return the score of each chunk; 0 where it shares no term with the text."""
         scores = numpy.zeros(len(self), numpy.float32)
         for term, count in Counter(hash_term(term) for term in find_terms(text)).items():
             places = [(part, at) for part in self._parts if (at := part.of(term)).stop]

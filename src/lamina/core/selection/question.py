@@ -1,7 +1,7 @@
 """A question to the parts that are searched for.
 
-Laws: the whole question is always a part; a question about several things has a part for each. What
-is searched for stays small however long the question is: its beginning and its end count.
+Laws: the whole question is always a part; a question about several things has a part for each. The
+search stays small however long the question is: its beginning and its end count.
 """
 
 import re
@@ -11,19 +11,19 @@ from lamina.core.selection.chunks import LONGEST_CHUNK, split_sentences
 from lamina.core.selection.terms import find_terms
 from lamina.core.values.selection import Query, QueryPart
 
-# Each part is embedded, which takes its milliseconds.
+# Each part is embedded, which takes milliseconds.
 MAX_SENTENCES = 12
 MAX_CLAUSES = 12
 WHOLE_CHARACTERS = 2_000
-# A part of fewer terms ("in Berlin", "please") says too little to be searched for alone.
+# A part of fewer terms ("in Berlin", "please") is too short to be searched for alone.
 FEWEST_TERMS = 2
-# If a question has more things in it, only its sentences claim an item, not their clauses.
+# If a question has more parts than this, only its sentences claim an item, not their clauses.
 MAX_CLAIMS = 8
-# How much the turns before count, the latest first.
+# How much previous turns count, the latest first.
 RECENT_WEIGHTS = (0.5, 0.3)
 
-# A question of fewer terms, or one that points at something and is not long, may lean on the turns
-# before it. Any other speaks for itself: what went before would only bring back its items.
+# A question of fewer terms, or a short one that refers to something, may depend on previous turns.
+# Any other stands alone: earlier turns would only bring back their items.
 SHORT_TERMS = 4
 POINTING_TERMS = 10
 _POINTING = re.compile(
@@ -39,8 +39,8 @@ _CLAUSE_END = re.compile(
 
 
 def split_question(text: str, recent: Sequence[str] = ()) -> Query:
-    """What is asked by `text`, and by `recent` turns before it, the latest first, if it leans on
-    them. A blank text asks for nothing."""
+    """Return what is asked by `text`, and by `recent` turns before it, the latest first, if it
+    depends on them. A blank text asks for nothing."""
     sentences = _ends(split_sentences(text), MAX_SENTENCES)
     if not sentences:
         return Query()
@@ -65,7 +65,7 @@ def split_question(text: str, recent: Sequence[str] = ()) -> Query:
 
 
 def leans_on_before(text: str) -> bool:
-    """Whether a question may need the turns before it to be understood."""
+    """Return whether a question may need previous turns to be understood."""
     terms = len(set(find_terms(text[:WHOLE_CHARACTERS])))
     return terms < SHORT_TERMS or (terms < POINTING_TERMS and bool(_POINTING.search(text)))
 
@@ -83,7 +83,7 @@ def _recent(turns: Sequence[str]) -> Iterator[QueryPart]:
 
 
 def _ends(texts: Sequence[str], most: int) -> tuple[str, ...]:
-    """The first and the last of many."""
+    """Return the first and the last of many."""
     if len(texts) <= most:
         return tuple(texts)
     return (*texts[: most // 2], *texts[-(most // 2) :])

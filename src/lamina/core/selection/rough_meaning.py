@@ -1,11 +1,11 @@
 """A guess at what chunks mean before any of them is embedded, and which to embed next.
 
-Laws: a guess costs next to nothing and decides nothing but the order in which chunks are embedded:
-whatever is found is ranked by its vector. It depends on the chunks, the words and what is known so
-far, and on nothing else.
+Laws: a guess costs next to nothing and decides only the order in which chunks are embedded:
+everything found is ranked by its vector. It depends only on the chunks, the words and what is known
+so far.
 
-A chunk's guess is the sum of its words' vectors, rare words counting more. What was embedded of a
-question corrects it: chunks that mean alike, or stand in one document, tend to fit alike.
+A chunk's guess is the sum of its words' vectors, with more weight for rare words. What was embedded
+for a question corrects it: chunks with similar meaning, or in one document, tend to match alike.
 """
 
 import numpy
@@ -16,28 +16,30 @@ from lamina.core.selection.lexicon import Postings, hash_term
 from lamina.core.selection.scores import PART, WHOLE, WORDS, Indices, Matrix
 from lamina.core.selection.terms import find_terms
 
-# How much words count against the guess, before anything is known. This and what follows was
-# chosen with the questions for trying of `bench/first_search.py`; the ones reported are others.
+# How much words count against the guess, before anything is known. This and the following values
+# were chosen with the trial questions of `bench/first_search.py`; the reported ones are different
+# questions.
 WORDS_FIRST = 0.6
-# How alike chunks of one document are taken to fit, and how much of a fit nothing explains.
+# How similarly chunks of one document are assumed to match, and how much of a match nothing
+# explains.
 SAME_DOCUMENT, NOISE = 0.5, 0.5
 # Directions that nearly all chunks share say nothing about any of them.
 SHARED_DIRECTIONS = 2
-# How many chunks are added up at a time.
+# How many chunks are summed at a time.
 _BLOCK = 2048
 _TINY = numpy.float32(1e-9)
 
 
 class WordVectors(Struct, frozen=True, kw_only=True):
-    """What words mean by themselves: `hashes` of terms, in order, and a row for each."""
+    """The meaning of single words: `hashes` of terms, in order, and a row for each."""
 
     hashes: NDArray[numpy.uint32]
     rows: Matrix
 
 
 class ChunkSketches(Struct, frozen=True, kw_only=True):
-    """A guess at the meaning of each chunk, a row of length 1 (or 0 if nothing is known of its
-    words), and what the guess at a question is to be made with."""
+    """A guess at the meaning of each chunk, a row of length 1 (or 0 if nothing is known about its
+    words), and the data for the guess at a question."""
 
     rows: Matrix
     vectors: WordVectors
@@ -46,7 +48,7 @@ class ChunkSketches(Struct, frozen=True, kw_only=True):
     shared: Matrix
 
     def of_text(self, text: str) -> Matrix:
-        """The guess at the meaning of a question."""
+        """Return the guess at the meaning of a question."""
         total = numpy.zeros((1, self.rows.shape[1]), numpy.float32)
         hashes = numpy.array([hash_term(term) for term in find_terms(text)], numpy.uint32)
         places = _find(self.vectors.hashes, hashes)
@@ -57,7 +59,7 @@ class ChunkSketches(Struct, frozen=True, kw_only=True):
 
 
 def sketch_chunks(postings: Postings, vectors: WordVectors) -> ChunkSketches:
-    """Sketches of all chunks: a second for a million different words of chunks."""
+    """Return sketches of all chunks: one second per million different words of chunks."""
     count, width = len(postings), vectors.rows.shape[1]
     found = [_find(vectors.hashes, part.terms) for part in postings.parts]
     uses = numpy.zeros(len(vectors.hashes), numpy.int64)
@@ -85,7 +87,7 @@ def sketch_chunks(postings: Postings, vectors: WordVectors) -> ChunkSketches:
 
 class CandidateOrder:
     """Which chunks to embed for a question, the most promising first. `lexical` has a row for each
-    part of it, `sketches` are of the chunks, `documents` the numbers of theirs."""
+    part of it, `sketches` are those of the chunks, `documents` the numbers of their documents."""
 
     def __init__(
         self, parts: "tuple[str, ...]", lexical: Matrix, sketches: ChunkSketches, documents: Indices
@@ -98,8 +100,8 @@ class CandidateOrder:
         self.fits = WORDS_FIRST * self._words + (1 - WORDS_FIRST) * self._rough
 
     def learn(self, rows: Indices, cosine: Matrix) -> NDArray[numpy.float32]:
-        """Guesses anew with the cosines of some chunks to each part, the whole question first;
-        returns how well these fit."""
+        """Guess again with the cosines of some chunks to each part, the whole question first;
+        returns how well these match."""
         fits: NDArray[numpy.float32] = (
             WHOLE * cosine[0] + PART * cosine.max(axis=0) + WORDS * self._words[rows]
         ).astype(numpy.float32)
@@ -119,7 +121,7 @@ class CandidateOrder:
         return fits
 
     def best(self, rows: Indices, most: int) -> Indices:
-        """The most promising of these chunks."""
+        """Return the most promising of these chunks."""
         fits = self.fits[rows]
         if most < len(rows):
             near = numpy.argpartition(-fits, most)[:most]
@@ -136,7 +138,7 @@ def _add_terms(
     vectors: WordVectors,
     rarity: NDArray[numpy.float32],
 ) -> None:
-    """Adds the vectors of terms to their chunks, which are in order."""
+    """Add the vectors of terms to their chunks, which are in order."""
     weights = rarity[terms] * numpy.sqrt(counts.astype(numpy.float32))
     for first in range(0, len(sums), _BLOCK):
         some = slice(*numpy.searchsorted(chunks, (first, first + _BLOCK)).tolist())
@@ -147,7 +149,7 @@ def _add_terms(
 
 
 def _find(hashes: NDArray[numpy.uint32], wanted: NDArray[numpy.uint32]) -> Indices:
-    """The places of hashes; -1 for those that are not there."""
+    """Return the places of hashes; -1 for those that are missing."""
     if not len(hashes):
         return numpy.full(len(wanted), -1)
     places = numpy.minimum(numpy.searchsorted(hashes, wanted), len(hashes) - 1)
@@ -156,7 +158,7 @@ def _find(hashes: NDArray[numpy.uint32], wanted: NDArray[numpy.uint32]) -> Indic
 
 
 def _best_of_parts(rows: Matrix) -> NDArray[numpy.float32]:
-    """Of each chunk its best among the parts, each of which has 1 for its best chunk."""
+    """Return each chunk's best value among the parts, each of which has 1 for its best chunk."""
     most = numpy.maximum(rows.max(axis=1, keepdims=True, initial=0.0), _TINY)
     best: NDArray[numpy.float32] = (rows / most).max(axis=0)
     return best
@@ -169,7 +171,7 @@ def _unit(rows: Matrix) -> Matrix:
 
 
 def _clean(rows: Matrix, mean: Matrix, shared: Matrix) -> Matrix:
-    """Rows without what all have in common."""
+    """Return rows without what all have in common."""
     own: Matrix = (rows - mean).astype(numpy.float32)
     common: Matrix = ((own @ shared) @ shared.T).astype(numpy.float32)
     return _unit(own - common)

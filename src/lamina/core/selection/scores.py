@@ -1,7 +1,7 @@
-"""How well chunks and documents fit a question, as numbers, and the order that gives.
+"""How well chunks and documents match a question, as numbers, and the resulting order.
 
-Laws: the order depends on the scores alone, and equals keep the order they came in. The score that
-is shown is a cosine, the best of any chunk to any part; the order may know more. An item without a
+Laws: the order depends on the scores alone, and ties keep the order they came in. The displayed
+score is a cosine, the best of any chunk to any part; the order may use more. An item without a
 vector is ranked by its words, and has no score.
 """
 
@@ -18,25 +18,24 @@ Matrix = NDArray[numpy.float32]
 Vector = NDArray[numpy.float64]
 Indices = NDArray[numpy.int64]
 
-# Shares of what makes a chunk fit: likeness to the whole question, likeness to that part of it
-# that it is most like, words shared with the whole question. What `bench/selection.py`
-# shows is a wide plateau.
+# Weights in a chunk's match: similarity to the whole question, similarity to the closest part of
+# it, words shared with the whole question. `bench/selection.py` shows a wide plateau.
 WHOLE, PART, WORDS = 0.7, 0.7, 0.3
-# How many letters one token of the encoder stands for, where the encoder knows the language (FLUENT
-# and more), where it half knows it, down to HALTING, and where it cannot read it at all (below
-# UNREAD). What it knows less is found more by its words: `bench/languages.py`.
+# How many letters one token of the encoder covers, where the encoder knows the language (FLUENT and
+# more), where it half knows it, down to HALTING, and where it cannot read it at all (below UNREAD).
+# The less it knows, the more words count: `bench/languages.py`.
 FLUENT, HALTING, UNREAD = 2.9, 2.0, 1.7
 WORDS_HALTING = 1.0
-# Tools of one server are made to work together: what fits best of a server lifts the others.
+# Tools of one server are made to work together: a server's best match lifts the others.
 COMPANY = 0.3
-# From this likeness to anything on, a question speaks for itself.
+# From this similarity to anything on, a question stands alone.
 SPEAKS = 0.35
-# Scores are compared as they are shown: 0.7 in 32 bits would be a little less than 0.7.
+# Scores are compared as displayed: 0.7 in 32 bits would be slightly less than 0.7.
 DIGITS = 6
 
 
 class ChunkLayout(Struct, frozen=True, kw_only=True):
-    """Where documents stand among the columns of scores. By document: `starts`, the column of its
+    """Where documents are among the columns of scores. By document: `starts`, the column of its
     first chunk; `company`, a number that tools of one server share (-1 for anything else). By
     chunk: `owner`, the place of its document. `filled` are the documents that have chunks."""
 
@@ -48,9 +47,9 @@ class ChunkLayout(Struct, frozen=True, kw_only=True):
 
 class Scores(Struct, frozen=True, kw_only=True):
     """A row per part of a query, a column per chunk: chunks of all documents of a corpus, in order.
-    `cosine` is None where there are no vectors; NaN where one chunk has none. Those who ask
-    often pass the `layout` of the documents, which takes longer to make than the comparison.
-    `fluency` is how well the encoder knows the language of each part, None if nobody can tell."""
+    `cosine` is None where there are no vectors; NaN where one chunk has none. Frequent callers pass
+    the `layout` of the documents, which takes longer to make than the comparison. `fluency` is how
+    well the encoder knows the language of each part, None if unknown."""
 
     lexical: Matrix
     cosine: Matrix | None = None
@@ -59,7 +58,7 @@ class Scores(Struct, frozen=True, kw_only=True):
 
 
 def lay_out_chunks(documents: Sequence[Document]) -> ChunkLayout:
-    """Where documents stand."""
+    """Return where documents are."""
     sizes = numpy.array(
         [len(document.chunks) or len(document.digests) for document in documents], numpy.int64
     )
@@ -68,7 +67,7 @@ def lay_out_chunks(documents: Sequence[Document]) -> ChunkLayout:
     for place, document in enumerate(documents):
         if kind_of(document.id) == "tool":
             name = key_of(document.id).partition("/")[0]
-            # A tool that has no server's name has no company.
+            # A tool without a server's name has no company.
             company[place] = numbers.setdefault(name, len(numbers)) if name else -1
     return ChunkLayout(
         starts=numpy.cumsum(sizes) - sizes,
@@ -79,7 +78,7 @@ def lay_out_chunks(documents: Sequence[Document]) -> ChunkLayout:
 
 
 def best_of(layout: ChunkLayout, values: Vector) -> Vector:
-    """The best value of each document's chunks; NaN where none is known."""
+    """Return the best value of each document's chunks; NaN where none is known."""
     best = numpy.full(len(layout.starts), numpy.nan)
     if len(layout.filled):
         best[layout.filled] = numpy.fmax.reduceat(values, layout.starts[layout.filled])
@@ -87,8 +86,9 @@ def best_of(layout: ChunkLayout, values: Vector) -> Vector:
 
 
 class ChunkFits(Struct, frozen=True, kw_only=True):
-    """How well chunks fit, a number for each: `score` is its cosine, NaN if it has no vector;
-    `words` what it shares with the question, 0 if it is nothing and 1 for the most of all."""
+    """How well chunks match, a number for each: `score` is its cosine, NaN if it has no vector;
+    `words` the share of words in common with the question, from 0 for none to 1 for the most of
+    all."""
 
     fit: Vector
     score: Vector
@@ -96,7 +96,7 @@ class ChunkFits(Struct, frozen=True, kw_only=True):
 
 
 class DocumentFits(Struct, frozen=True, kw_only=True):
-    """How well documents fit. By chunk: `chunk_fit`. By document: `best`, the column of its best
+    """How well documents match. By chunk: `chunk_fit`. By document: `best`, the column of its best
     chunk (-1 if it has none), and its `fit`; its `score`, NaN if it has no vector; `shares`,
     whether it has any word of the question."""
 
@@ -108,15 +108,16 @@ class DocumentFits(Struct, frozen=True, kw_only=True):
     shares: NDArray[numpy.bool_]
 
     def above(self, floor: float) -> NDArray[numpy.bool_]:
-        """Which documents may be chosen: by their score, or without one by a word they share."""
+        """Return which documents may be chosen: by their score, or without one by a word they
+        share."""
         is_above: NDArray[numpy.bool_] = self.score > floor
         return (self.best >= 0) & (is_above | (numpy.isnan(self.score) & self.shares))
 
     def in_order(self, places: Indices, most: int | None = None) -> list[int]:
-        """Documents, the one that fits best first; not more than `most` of them."""
+        """Return documents, best first; at most `most` of them."""
         fit = self.fit[places]
         if most is not None and 0 < most < len(places):
-            # Sorting all would take most of the time of a search; equals of the last one stay in.
+            # Sorting all would take most of a search's time; ties with the last one stay in.
             near = fit >= numpy.partition(fit, -most)[-most]
             places, fit = places[near], fit[near]
         order: list[int] = places[numpy.argsort(-fit, kind="stable")].tolist()
@@ -132,9 +133,8 @@ def rank_documents(
     most: int | None = None,
     fits: DocumentFits | None = None,
 ) -> tuple[SelectedItem, ...]:
-    """Every document that has anything to do with the question, the one that fits best first; with
-    `settings`, only those above their floor. Not more than `most`. `fits` are the measured ones,
-    for those who have them already."""
+    """Return every document related to the question, best first; with `settings`, only those above
+    their floor. At most `most`. `fits` are the measurements, for callers that already have them."""
     if not query.parts or not documents:
         return ()
     fits = fits or measure_fits(documents, scores, query)
@@ -152,7 +152,7 @@ def selected_item(document: Document, fits: DocumentFits, place: int) -> Selecte
 
 
 def measure_fits(documents: Sequence[Document], scores: Scores, query: Query) -> DocumentFits:
-    """How well the documents fit the query, whose parts are the rows of the scores."""
+    """Return how well the documents match the query, whose parts are the rows of the scores."""
     layout = scores.layout or lay_out_chunks(documents)
     chunks = measure_chunks(scores, query, layout.company[layout.owner])
     best_fit = best_of(layout, chunks.fit)
@@ -167,8 +167,8 @@ def measure_fits(documents: Sequence[Document], scores: Scores, query: Query) ->
 
 
 def measure_chunks(scores: Scores, query: Query, company: Indices) -> ChunkFits:
-    """How well chunks fit the query, each by itself but for its `company`: a number that chunks of
-    one server's tools share, -1 for anything else."""
+    """Return how well chunks match the query, each independently except for its `company`: a number
+    that chunks of one server's tools share, -1 for anything else."""
     share = weigh_words(question_fluency(scores, query.parts))
     lexical, cosine, parts = counting_rows(scores, query.parts)
     words = _words(lexical, parts)
@@ -182,18 +182,19 @@ def measure_chunks(scores: Scores, query: Query, company: Indices) -> ChunkFits:
 
 
 def weigh_words(fluency: float) -> float:
-    """The share of words: the less an encoder knows a language, the more they count."""
+    """Return the weight of words: the less an encoder knows a language, the more they count."""
     return WORDS + unknown_share(fluency) * (WORDS_HALTING - WORDS)
 
 
 def unknown_share(fluency: float) -> float:
-    """How much of a language an encoder does not know: from 0 to 1."""
+    """Return how much of a language an encoder does not know: from 0 to 1."""
     return (FLUENT - max(HALTING, min(FLUENT, fluency))) / (FLUENT - HALTING)
 
 
 def is_foreign(text: str, fluency: float) -> bool:
-    """Whether a text is in a script that an encoder cannot read, so that its vector means nothing.
-    One in Latin letters is not, however little it knows of them: `zfs` is an abbreviation."""
+    """Return whether a text is in a script that an encoder cannot read, so that its vector is
+    meaningless. One in Latin letters is not, however little the encoder knows of it: `zfs` is an
+    abbreviation."""
     letters = [letter for letter in text if letter.isalpha()]
     latin_count = sum(_is_latin(letter) for letter in letters)
     return fluency < UNREAD and 2 * latin_count < len(letters)
@@ -204,7 +205,7 @@ def _is_latin(letter: str) -> bool:
 
 
 def question_fluency(scores: Scores, parts: Sequence[QueryPart]) -> float:
-    """How well the encoder knows the language of the question."""
+    """Return how well the encoder knows the language of the question."""
     if scores.fluency is None:
         return FLUENT
     rows = [row for row, part in enumerate(parts) if part.whole] or list(range(len(parts)))
@@ -214,7 +215,7 @@ def question_fluency(scores: Scores, parts: Sequence[QueryPart]) -> float:
 def counting_rows(
     scores: Scores, parts: Sequence[QueryPart]
 ) -> tuple[Matrix, Matrix | None, Sequence[QueryPart]]:
-    """The rows that count: recent turns only do if the question itself finds nothing."""
+    """Return the rows that count: recent turns only do if the question itself finds nothing."""
     own = [row for row, part in enumerate(parts) if not part.recent]
     lexical, cosine = scores.lexical, scores.cosine
     if len(own) == len(parts):
@@ -230,7 +231,7 @@ def counting_rows(
 
 
 def fit_part(scores: Scores, row: int) -> Vector:
-    """How well each chunk fits one part of a query."""
+    """Return how well each chunk matches one part of a query."""
     words: Vector = _normal(scores.lexical[row : row + 1].astype(numpy.float64))[0]
     if scores.cosine is None or bool(numpy.isnan(scores.cosine[row]).all()):
         return words
@@ -241,7 +242,8 @@ def fit_part(scores: Scores, row: int) -> Vector:
 
 
 def _words(lexical: Matrix, parts: Sequence[QueryPart]) -> Vector:
-    """Words shared with the question, or less so with recent turns; the most of each row is 1."""
+    """Return words shared with the question or, weighted less, with recent turns; the maximum of
+    each row is 1."""
     rows = _main_rows(parts)
     normal = _normal(lexical[rows].astype(numpy.float64))
     weighted_rows = normal * numpy.array([[parts[row].weight] for row in rows])
@@ -252,7 +254,8 @@ def _words(lexical: Matrix, parts: Sequence[QueryPart]) -> Vector:
 def _likenesses(
     cosine: Matrix | None, parts: Sequence[QueryPart], words: Vector
 ) -> tuple[Vector, Vector]:
-    """Likeness to the whole and to the best part. Where there is no vector, words stand in."""
+    """Return the similarity to the whole and to the best part. Where there is no vector, words are
+    used instead."""
     if cosine is None:
         return words, words
     weighted_rows = cosine.astype(numpy.float64) * numpy.array([[part.weight] for part in parts])
@@ -261,7 +264,7 @@ def _likenesses(
 
 
 def _main_rows(parts: Sequence[QueryPart]) -> list[int]:
-    """The whole question and recent turns; of a query without a whole, all parts."""
+    """Return the whole question and recent turns; for a query without a whole, all parts."""
     rows = [row for row, part in enumerate(parts) if part.whole or part.recent]
     has_whole = any(part.whole for part in parts)
     return rows if has_whole else list(range(len(parts)))
@@ -274,13 +277,13 @@ def _normal(rows: Vector) -> Vector:
 
 
 def _column_max(rows: Vector) -> Vector:
-    """The most of each column; NaN if nothing in it is known."""
+    """Return the maximum of each column; NaN if nothing in it is known."""
     most = numpy.where(numpy.isnan(rows), -numpy.inf, rows).max(axis=0, initial=-numpy.inf)
     return numpy.where(numpy.isinf(most), numpy.nan, most)
 
 
 def _fill_missing(cosine: Vector, words: Vector) -> Vector:
-    """Where a cosine is not known, the chunk with the best words stands with the best cosine."""
+    """Where a cosine is unknown, the chunk with the best words gets the best cosine."""
     is_missing = numpy.isnan(cosine)
     if not is_missing.any():
         return cosine
@@ -296,16 +299,17 @@ def _shown_scores(cosine: Matrix | None, parts: Sequence[QueryPart], chunks: int
 
 
 def _best_places(layout: ChunkLayout, fit: Vector, best_fit: Vector) -> Indices:
-    """The column of the first of each document's best chunks."""
+    """Return the column of the first of each document's best chunks."""
     places = numpy.full(len(best_fit), -1, numpy.int64)
     best = numpy.flatnonzero(fit == best_fit[layout.owner])
-    # Of several the one that is written last stays: the first.
+    # With several, the last one written stays: the first.
     places[layout.owner[best[::-1]]] = best[::-1]
     return places
 
 
 def _company_fit(company: Indices, fit: Vector) -> Vector:
-    """The best fit among the tools of the same server; anything else is its own company."""
+    """Return the best match among the tools of the same server; anything else is its own
+    company."""
     belongs = company >= 0
     if not belongs.any():
         return fit

@@ -1,9 +1,9 @@
 """Words of a text as terms that can be compared, and the words that a question and a text share.
 
-Laws: the terms of a text depend on the text alone, and take time in proportion to its length,
-whatever it holds. Case, accents, endings and the spelling of identifiers make no difference:
+Laws: the terms of a text depend on the text alone, and take time proportional to its length,
+whatever it contains. Case, accents, endings and the spelling of identifiers make no difference:
 `readFile`, `read_file`, `read-file` and "reading files" share terms. A word is shared if search
-would count it; words that say nothing are left out.
+would count it; stop words are left out.
 """
 
 import re
@@ -14,18 +14,18 @@ from unicodedata import normalize
 
 import Stemmer
 
-# Nothing longer is a word; what is cut off is seldom missed.
+# Nothing longer is a word; what is cut off is rarely missed.
 LONGEST_WORD = 64
 
-# Scripts without spaces between words, or whose vowel signs are not letters to `re`: by pairs of
-# characters. South and South-East Asian, kana, Han, Hangul.
+# Scripts without spaces between words, or whose vowel signs are not letters to `re`: split into
+# pairs of characters. South and South-East Asian, kana, Han, Hangul.
 _PAIRED = (
     "\u0900-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\uff66-\uff9d\U00020000-\U000323af"
 )
 _ACCENTS = "\u0300-\u036f"
 _RUN = re.compile(rf"[{_PAIRED}]+|(?:(?![{_PAIRED}])[\w{_ACCENTS}])+")
-# Of texts in which nothing goes by pairs; far faster.
+# For texts without such scripts; far faster.
 _WORD = re.compile(rf"[\w{_ACCENTS}]+")
 _ASCII_WORD = re.compile(r"\w+", re.ASCII)
 _IS_PAIRED = re.compile(rf"[{_PAIRED}]")
@@ -36,7 +36,7 @@ _JOINT = re.compile(
 )
 _ACRONYMS = re.compile(r"([A-Z]{2,})s")
 
-# Words that say nothing about what is asked for, with what apostrophes leave of some of them.
+# Stop words, with what apostrophes leave of some of them.
 STOP_WORDS = frozenset(
     """
     a about above after again against all also am an and any are aren as at be because been
@@ -51,7 +51,7 @@ STOP_WORDS = frozenset(
     """.split()  # noqa: SIM905 - words read better than a list of strings
 )
 
-# Which stemmer takes a word, by its first character; English takes what is spelled in ASCII.
+# The stemmer for a word, by its first character; English for everything spelled in ASCII.
 _STEMMERS = (
     ("\u0370", "\u03ff", "greek"),
     ("\u0400", "\u052f", "russian"),
@@ -67,7 +67,7 @@ class _Stemmers(threading.local):
 
     def named(self, name: str) -> Stemmer.Stemmer:
         if name not in self.by_name:
-            # Its own cache takes ten times as long as stemming does; terms are remembered anyway.
+            # Its own cache is ten times slower than stemming; terms are remembered anyway.
             self.by_name[name] = Stemmer.Stemmer(name, 0)
         return self.by_name[name]
 
@@ -76,7 +76,7 @@ _stemmers = _Stemmers()
 
 
 def find_terms(text: str) -> list[str]:
-    """The terms of `text` in their order, as often as they occur. An identifier of several words
+    """Return the terms of `text` in order, as often as they occur. An identifier of several words
     gives its words, then itself as one."""
     terms: list[str] = []
     for run in find_runs(text):
@@ -85,8 +85,8 @@ def find_terms(text: str) -> list[str]:
 
 
 def find_runs(text: str) -> list[str]:
-    """The stretches of `text` that have terms, whatever stands beside them. Words are cut before
-    anything else: putting accents in order takes the square of their number."""
+    """Return the stretches of `text` that have terms, independent of their surroundings. Words are
+    cut first: normalising accents takes quadratic time."""
     if text.isascii() or not _IS_PAIRED.search(text):
         words = _ASCII_WORD if text.isascii() else _WORD
         return [run[:LONGEST_WORD] for run in words.findall(text)]
@@ -94,7 +94,7 @@ def find_runs(text: str) -> list[str]:
 
 
 def is_paired(run: str) -> bool:
-    """Whether a run goes by pairs instead of words, and may be of any length."""
+    """Return whether a run is split into pairs instead of words, and may be of any length."""
     return not run.isascii() and _IS_PAIRED.match(run) is not None
 
 
@@ -111,7 +111,7 @@ def word_terms(run: str) -> tuple[str, ...]:
 
 def _words(run: str) -> Iterator[str]:
     if run.isascii() and run.isalpha() and run.islower():
-        # Most are as they were found.
+        # Most are already in final form.
         yield from () if run in STOP_WORDS else (run,)
         return
     word = run if run.isascii() else _without_accents(run)
@@ -137,11 +137,11 @@ def _language_of(character: str) -> str:
 
 
 def find_shared_words(question: str, text: str) -> tuple[str, ...]:
-    """The words of a question that a text shares, as the question spells them, each once."""
+    """Return the words of a question that a text shares, as the question spells them, each once."""
     terms = frozenset(find_terms(text))
     words: dict[str, str] = {}
     for run in find_runs(question):
-        # Of a script without spaces every pair of characters may be a word.
+        # In a script without spaces every pair of characters may be a word.
         for word in find_terms(run) if is_paired(run) else (run,):
             if not terms.isdisjoint(find_terms(word)):
                 words.setdefault(word.casefold(), word)

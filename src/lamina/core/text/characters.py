@@ -1,11 +1,10 @@
-"""Characters that look like others, and characters that nobody sees.
+"""Characters that look like others, and invisible characters.
 
-Laws: a search for a marker in folded text finds every spelling of it that a model might take
-for the marker: other widths and fonts of the same letters, other case, and unseen characters
-between them; what is found can be pointed at in the text itself. Looking for hidden characters
-changes nothing, and takes time that grows with the length of the text. What belongs where it stands
-is not flagged: joiners in emoji and in scripts that need them, direction marks among letters that
-run from right to left, flags.
+Laws: a search for a marker in folded text finds every spelling of it that a model might take for
+the marker: other widths and fonts of the same letters, other case, and invisible characters between
+them; every match can be located in the text itself. Looking for hidden characters changes nothing,
+and takes time proportional to the length of the text. Legitimate uses are not flagged: joiners in
+emoji and in scripts that need them, direction marks among right-to-left letters, flags.
 """
 
 import re
@@ -17,7 +16,7 @@ from msgspec import Struct
 
 _MAX_SAMPLES = 4
 _MESSAGE_LENGTH = 80
-# kind -> the words for one and for several
+# kind -> singular and plural
 _WORDS = {
     "direction": ("a direction control", "direction controls"),
     "zero_width": ("a zero-width character", "zero-width characters"),
@@ -50,25 +49,25 @@ _ANY = re.compile(
     r"\u2060-\u206f\u3164\ue000-\uf8ff\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb"
     r"\U000e0000-\U000e007f\U000e0100-\U000e01ef\U000f0000-\U0010fffd]+"
 )
-# The mark of a flag, then letters and digits of a region as tags, then the end of it.
+# The start of a flag, then letters and digits of a region as tags, then its end.
 _BLACK_FLAG = "\U0001f3f4"
 _REGION = re.compile(r"[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f")
 _RIGHT_TO_LEFT = re.compile(r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff]")
-# Scripts that are written with joiners, or break lines where no blank stands.
+# Scripts that are written with joiners, or break lines without a space.
 _JOINED = (
     (0x0600, 0x109F), (0x1700, 0x1CFF), (0xA800, 0xABFF), (0xFB50, 0xFDFF), (0xFE70, 0xFEFC),
     (0x10A00, 0x11FFF),
 )  # fmt: skip
 
 
-# Control characters but line break and tab; marks that turn the direction of what follows; halves
-# of characters, which no terminal can be sent and no file can hold.
+# Control characters except line break and tab; marks that change the direction of what follows;
+# lone surrogates, which cannot be sent to a terminal or stored in a file.
 _STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class HiddenFinding(Struct, frozen=True, kw_only=True):
     """Hidden characters of one kind: how many, the line of the first, some of their code points
-    (`U+202E`), and what they say, where they spell a text."""
+    (`U+202E`), and the text they spell, if any."""
 
     kind: str
     count: int
@@ -78,8 +77,8 @@ class HiddenFinding(Struct, frozen=True, kw_only=True):
 
 
 def find_hidden(text: str) -> tuple[HiddenFinding, ...]:
-    """What is hidden in `text`, a finding per kind, in order of first appearance."""
-    # Nearly all texts are plain, which is seen ten times as fast without a pattern.
+    """Return what is hidden in `text`, one finding per kind, in order of first appearance."""
+    # Nearly all texts are plain, which is detected ten times as fast without a pattern.
     if text.isascii() and text.replace("\n", "").isprintable():
         return ()
     runs: dict[str, list[tuple[int, str]]] = {}
@@ -91,7 +90,7 @@ def find_hidden(text: str) -> tuple[HiddenFinding, ...]:
 
 
 def describe_hidden(findings: tuple[HiddenFinding, ...]) -> str:
-    """One line for a person; nothing in it is hidden itself."""
+    """Return one line for a person; nothing in it is hidden itself."""
     return "hidden characters: " + "; ".join(map(_say, findings)) if findings else ""
 
 
@@ -99,12 +98,12 @@ def _say(finding: HiddenFinding) -> str:
     one, several = _WORDS[finding.kind]
     what = one if finding.count == 1 else f"{finding.count:,} {several}"
     meaning = f" that say {finding.says!a}" if finding.says else ""
-    # A stranger's words are shown in ASCII: they may hold what steers a terminal.
+    # Untrusted words are shown in ASCII: they may contain what controls a terminal.
     return f"{what}{meaning} ({', '.join(finding.samples)}; first on line {finding.line})"
 
 
 def _suspects(text: str) -> Iterator[tuple[str, int, str]]:
-    """Kind, place and characters of every run that does not belong where it stands."""
+    """Yield kind, place and characters of every suspicious run."""
     has_right_to_left: bool | None = None
     stretches = (match.span() for match in _ANY.finditer(text))
     for match in chain.from_iterable(_SUSPECT.finditer(text, *span) for span in stretches):
@@ -132,7 +131,7 @@ def _suspects(text: str) -> Iterator[tuple[str, int, str]]:
 
 
 def _joins(text: str, start: int, run: str) -> bool:
-    """Whether a joiner stands where it belongs: between emoji, or in a script written with it."""
+    """Return whether a joiner is legitimate: between emoji, or in a script written with it."""
     if len(run) > 1 or run in "\u2060\ufeff":
         return False
     around = text[max(0, start - 1) : start] + text[start + 1 : start + 2]
@@ -142,14 +141,14 @@ def _joins(text: str, start: int, run: str) -> bool:
 
 
 def _is_emoji(character: str) -> bool:
-    # Newer ones than this Unicode knows stand among the others. Skin tones are modifiers.
+    # Emoji newer than this Unicode version are among the others. Skin tones are modifiers.
     if "\U0001f000" <= character <= "\U0001fbff":
         return True
     return unicodedata.category(character) in ("So", "Sk") or character in "\ufe0f\u2194\u2195"
 
 
 def _is_jamo(text: str, index: int) -> bool:
-    """A part of a syllable of old Hangul, which fillers complete."""
+    """Return whether it is a part of a syllable of old Hangul, which fillers complete."""
     return 0 <= index < len(text) and (
         "\u1100" <= text[index] <= "\u11ff" or "\ua960" <= text[index] <= "\ua97f"
         or "\ud7b0" <= text[index] <= "\ud7ff"
@@ -157,7 +156,7 @@ def _is_jamo(text: str, index: int) -> bool:
 
 
 def _are_in_bulk(runs: list[tuple[int, str]], text: str) -> bool:
-    """More soft hyphens than any word is divided by."""
+    """Return whether there are more soft hyphens than any word is divided by."""
     count = sum(len(run) for _, run in runs)
     in_pairs = sum(len(run) for _, run in runs if len(run) > 1)
     return in_pairs >= 4 or (count >= 16 and count * 3 > len(text))
@@ -180,7 +179,8 @@ def _finding(kind: str, runs: list[tuple[int, str]], text: str) -> HiddenFinding
 
 
 def _decode(kind: str, runs: list[tuple[int, str]]) -> str:
-    """What hidden characters spell: tags are ASCII moved up, variation selectors are bytes."""
+    """Return what hidden characters spell: tags are ASCII moved up, variation selectors are
+    bytes."""
     if kind == "tags":
         message = "".join(_from_tags(run) for _, run in runs)
     elif kind == "selectors":
@@ -202,25 +202,26 @@ def _from_selectors(run: str) -> bytes:
     return bytes(code - 0xFE00 if code <= 0xFE0F else code - 0xE0100 + 16 for code in codes)
 
 
-# Everything but plain ASCII: what may be read as something else, or not be seen.
+# Everything but plain ASCII: what may be read as something else, or be invisible.
 _ODD = re.compile(r"[^\t-\r\x1c-~]++")
-# Letters of their own by category, and yet nothing to be seen.
+# Letters by category, but invisible.
 _FILLERS = frozenset("\u115f\u1160\u3164\uffa0")
-# Not assigned, and never shown; and one that shows as a blank.
+# Unassigned and never shown; and one that shows as a blank.
 _UNASSIGNED = frozenset("\u2065\ufff0\ufff1\ufff2\ufff3\ufff4\ufff5\ufff6\ufff7\ufff8")
 _BRAILLE_BLANK = "\u2800"
-# Format, control, and marks that sit on the character before; unassigned tags are dropped by place.
+# Format, control, and marks that combine with the previous character; unassigned tags are dropped
+# by place.
 _UNSEEN_CATEGORIES = frozenset(("Cf", "Cc", "Mn", "Me"))
 _TAG_PLANE = range(0xE0000, 0xE1000)
 _MAX_REMEMBERED = 50_000
 
 
 class _Foldings(dict[int, str]):
-    """What each character is read as, worked out when it is met."""
+    """What each character is read as, computed when it is first met."""
 
     def __missing__(self, code: int) -> str:
         folding = _fold_character(chr(code))
-        # Text that holds every character there is does not stay in memory for good.
+        # Text with every possible character must not stay in memory for good.
         if len(self) < _MAX_REMEMBERED:
             self[code] = folding
         return folding
@@ -230,14 +231,14 @@ def _fold_character(character: str) -> str:
     if character == _BRAILLE_BLANK:
         return " "
     if character.isspace():
-        # What breaks a line stays one; every other blank is a blank.
+        # What breaks a line stays a line break; every other blank becomes a space.
         return character if unicodedata.category(character) != "Zs" else " "
     plain = unicodedata.normalize("NFKC", character).casefold()
     return "".join(filter(is_visible, unicodedata.normalize("NFKD", plain)))
 
 
 def is_visible(character: str) -> bool:
-    """Whether a character shows by itself; white space counts as shown."""
+    """Return whether a character is visible; white space counts as visible."""
     if character in _FILLERS or character in _UNASSIGNED or ord(character) in _TAG_PLANE:
         return False
     return character.isspace() or unicodedata.category(character) not in _UNSEEN_CATEGORIES
@@ -247,13 +248,13 @@ _FOLDINGS = _Foldings()
 
 
 def fold_text(text: str) -> str:
-    """`text` in plain letters, without what nobody sees. Plain ASCII keeps its case: to look for
-    markers, ignore case."""
+    """Return `text` in plain letters, without invisible characters. Plain ASCII keeps its case: to
+    look for markers, ignore case."""
     return _ODD.sub(lambda odd: odd[0].translate(_FOLDINGS), text)
 
 
 def source_positions(text: str, folded: str) -> list[int] | range:
-    """For every character of `folded`, which is `fold_text(text)`, where it came from."""
+    """Return the source position of every character of `folded`, which is `fold_text(text)`."""
     if folded == text:
         return range(len(text))
     places: list[int] = []
@@ -267,8 +268,7 @@ def source_positions(text: str, folded: str) -> list[int] | range:
 
 
 def splice(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
-    """`text` with other texts from the first place to the second of each edit; these are in order
-    and do not overlap."""
+    """Return `text` with each edit's range replaced; edits are in order and do not overlap."""
     pieces, end = [], 0
     for start, next_end, replacement in edits:
         pieces += [text[end:start], replacement]
@@ -277,7 +277,8 @@ def splice(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
 
 
 def visible(text: str) -> str:
-    """`text` with what steers a terminal or turns its own direction written as an escape."""
+    """Return `text` with everything escaped that controls a terminal or changes its own
+    direction."""
     return _STEERS.sub(_escape, text.replace("\r\n", "\n"))
 
 

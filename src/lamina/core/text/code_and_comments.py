@@ -1,8 +1,8 @@
-"""Where the code and the comments of a Markdown text stand.
+"""Where the code and the comments of a Markdown text are.
 
-Laws: time grows with the length of the text, whatever it holds. Masked text keeps its length and
-its newlines. A comment that is never closed is none: `%% so %%` and `<!-- so -->`, on one line or
-over several.
+Laws: time is proportional to the length of the text, whatever it contains. Masked text keeps its
+length and its newlines. Comments, `%% so %%` or `<!-- so -->`, may span several lines; one that is
+never closed is not a comment.
 """
 
 import re
@@ -19,7 +19,7 @@ _FENCE = re.compile(
     r"(?P<fence>`{3,}+(?=[^`]*\Z)|~{3,}+)"
 )
 _FENCE_END = re.compile(r"[ \t>]*+(?P<fence>`{3,}+|~{3,}+)\s*+\Z")
-# A code span does not reach over any of these.
+# A code span does not extend across any of these.
 _BLANK = re.compile(r"[\s>]*+\Z")
 _BLOCK_START = re.compile(r"[ \t>]*+(?:[-*+][ \t]|[0-9]{1,9}[.)][ \t]|#{1,6}[ \t]|\[\^)")
 _HEADING = re.compile(r"[ \t>]*+#{1,6}[ \t]")
@@ -28,8 +28,8 @@ _NOT_NEWLINE = re.compile(r"[^\n]")
 
 
 class Fence(Struct, frozen=True):
-    """The beginning of a block of code: its backticks or tildes, what stands behind them, whether
-    it is in a quote, and how far lines have to be indented to be in it."""
+    """The opening of a code block: its backticks or tildes, the text after them, whether it is in a
+    quote, and the minimum indentation of its lines."""
 
     mark: str
     info: str
@@ -37,7 +37,8 @@ class Fence(Struct, frozen=True):
     indent: int
 
     def holds(self, line: str) -> bool:
-        """Whether a line that follows is in the block; one that leaves its quote or list is not."""
+        """Return whether a following line is in the block; one that leaves its quote or list is
+        not."""
         if self.is_quoted:
             return line.lstrip().startswith(">")
         if not self.indent:
@@ -46,26 +47,26 @@ class Fence(Struct, frozen=True):
         return not text or len(line[: len(line) - len(text)].expandtabs(4)) >= self.indent
 
     def is_closed_by(self, line: str) -> bool:
-        """Whether a line in the block is its last."""
+        """Return whether a line in the block is its last."""
         end = _FENCE_END.match(line) if self.mark in line else None
         return end is not None and end["fence"].startswith(self.mark)
 
 
 def find_fence(line: str) -> Fence | None:
-    """The beginning of a block of code that stands on a line, if one does."""
+    """Return the opening of a code block on a line, if there is one."""
     match = _FENCE.match(line) if "```" in line or "~~~" in line else None
     if not match:
         return None
     lead, column = match["lead"], len(line[: match.start("fence")].expandtabs(4))
-    # Without a list, a fence is indented by three blanks at most.
+    # Outside a list, a fence is indented by three spaces at most.
     indent = column if lead else max(0, column - 3)
     info = line[match.end() :].strip()
     return Fence(mark=match["fence"], info=info, is_quoted=">" in lead, indent=indent)
 
 
 def mask_code(markdown: str) -> tuple[str, str]:
-    """`markdown` with NUL for every character of its code (newlines stay, so does the length),
-    and the fence that its end leaves open for whatever is written below, if any."""
+    """Return `markdown` with NUL for every character of its code (newlines and length stay), and
+    the fence still open at its end for whatever is written below, if any."""
     pieces: list[str] = []
     block: list[str] = []  # the lines a code span may reach over
     fence: Fence | None = None
@@ -90,12 +91,12 @@ def mask_code(markdown: str) -> tuple[str, str]:
                 pieces.append(_mask_spans("".join(block)))
                 block.clear()
     pieces.append(_mask_spans("".join(block)))
-    # A block in a quote or a list ends with it: a line that closed it would open another.
+    # A block in a quote or a list ends with it: a closing line after that would open another.
     return "".join(pieces), fence.mark if fence and fence.holds("below") else ""
 
 
 def line_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Where each line begins and ends, its line feed included."""
+    """Return where each line starts and ends, including its line feed."""
     start = 0
     while start < len(text):
         end = text.find("\n", start) + 1 or len(text)
@@ -128,7 +129,7 @@ def _mask_spans(block: str) -> str:
 
 
 def is_escaped(text: str, at: int) -> bool:
-    """Whether an odd number of backslashes stands before `at`."""
+    """Return whether an odd number of backslashes precedes `at`."""
     start = at
     while start and text[start - 1] == "\\":
         start -= 1
@@ -146,10 +147,10 @@ _CLOSING = {"%%": "%%", "<!--": "-->"}
 
 
 def mask_comments(text: str) -> str:
-    """`text` with NUL for every character of its comments; newlines stay, so does the length. Code
-    should be masked before, as what stands in it is no comment."""
+    """Return `text` with NUL for every character of its comments; newlines and length stay. Mask
+    code first, since comments inside it do not count."""
     edits: list[tuple[int, int, str]] = []
-    # Searched for once to the end, and then no more.
+    # Searched for once to the end, and not again.
     unclosed: set[str] = set()
     position = 0
     while opening := _OPENING.search(text, position):

@@ -1,29 +1,31 @@
 """The beginning and the end of a text that is too long.
 
-Law: a cut text says so, and how long it was."""
+Law: a cut text says so, and how long it was.
+"""
 
 from collections.abc import Callable
 
 
-def cut_text(text: str, limit: int, tell_rest: Callable[[int, int], str] | None = None) -> str:
-    """The text, or its beginning and end with a note between them; never longer than `limit`.
-    `tell_rest` says how to read what stands between two places of the text: the note does, too."""
+def cut_text(text: str, limit: int, describe_rest: Callable[[int, int], str] | None = None) -> str:
+    """Return the text, or its beginning and end with a note between them; never longer than
+    `limit`. `describe_rest` describes how to read what is between two places of the text; the note
+    includes that."""
     if len(text) <= limit:
         return text
     end = len(text)
-    # As long as it can become: the note is made before it is known where the text is cut.
-    room = limit - len(_make_note(text, limit, tell_rest(end, end) if tell_rest else ""))
+    # The longest possible note: it is made before the cut's position is known.
+    room = limit - len(_make_note(text, limit, describe_rest(end, end) if describe_rest else ""))
     if room < 2:
         return text[:limit]
     # The beginning says what a result is about, the end how it turned out.
     tail = room // 4
     first, last = room - tail, end - tail
-    note = _make_note(text, limit, tell_rest(first, last) if tell_rest else "")
+    note = _make_note(text, limit, describe_rest(first, last) if describe_rest else "")
     return f"{text[:first]}{note}{text[last:]}"
 
 
 def brief(text: str, width: int = 0) -> str:
-    """A text on one line; of at most `width` characters, if that is said."""
+    """Return a text on one line; with at most `width` characters, if given."""
     line = " ".join(text.split())
     return line if not width or len(line) <= width else f"{line[: width - 1].rstrip()}…"
 

@@ -1,6 +1,6 @@
-"""Words that a caller gives by name.
+"""Words that a caller passes by name.
 
-Law: one that nobody knows is refused with the known one that is nearest to it.
+Law: an unknown word is refused with the closest known one.
 """
 
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 
 def require_known(function: str, known: Iterable[str], given: Iterable[str]) -> None:
-    """Refuses words that a function does not take.
+    """Refuse words that a function does not accept.
 
     Raises:
         TypeError: one of them, with what was probably meant.

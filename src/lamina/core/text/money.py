@@ -1,14 +1,14 @@
 """Amounts of money for people.
 
-Law: an amount reads the same wherever it is written, here and in the web app (`lib/numbers.ts`).
+Law: an amount reads the same everywhere, here and in the web app (`lib/numbers.ts`).
 """
 
-# What six digits would write as zero.
+# What six digits would show as zero.
 MIN_SHOWN = 5e-7
 
 
 def dollars(amount: float) -> str:
-    """US dollars with as many digits as tell something: $12.50, $0.0430, $0.000120."""
+    """Return US dollars with as many digits as are useful: $12.50, $0.0430, $0.000120."""
     if not amount:
         return "$0"
     sign, size = "-" if amount < 0 else "", abs(amount)
@@ -20,5 +20,5 @@ def dollars(amount: float) -> str:
 
 
 def dollar_range(low: float, high: float) -> str:
-    """A price that is not known exactly."""
+    """Return a price that is not known exactly."""
     return dollars(high) if low == high else f"{dollars(low)} to {dollars(high)}"

@@ -1,9 +1,9 @@
-"""The pictures of a note: those that it refers to, and those that it holds itself as data URIs.
+"""The pictures of a note: those that it refers to, and those that it embeds as data URIs.
 
-Laws: time grows with the length of the note, whatever it holds. What stands in code or in a
-comment is not a reference. Nothing is opened here: a reference is text until a workspace reads
-it. Where a few words replace the bytes of a picture, the text keeps its lines. Such bytes are an
-image to a model or nothing, never text: a photo would be a hundred thousand tokens.
+Laws: time is proportional to the length of the note, whatever it contains. Anything in code or in a
+comment is not a reference. Nothing is opened here: a reference is text until a workspace reads it.
+Where a few words replace the bytes of a picture, the text keeps its lines. Such bytes are an image
+to a model or nothing, never text: a photo would be a hundred thousand tokens.
 """
 
 import html
@@ -36,7 +36,7 @@ PICTURE_SUFFIXES = (
 )  # fmt: skip
 
 _MARK = re.compile(r"\\[^\n]|!\[\[[^\[\]\n]*+\]\]|!?\[|\]|\n[ \t\r]*+(?=\n)")
-# The name of a definition behind an image, and a definition.
+# The name of a definition after an image, and a definition.
 _NAMED = re.compile(r"\[([^\[\]\n]{0,1000})\]")
 _DEFINITION = re.compile(
     r"^ {0,3}\[([^\[\]\n]{1,1000})\]:[ \t]*+(<[^<>\n]*+>|[^\s<]\S*+)", re.MULTILINE
@@ -54,7 +54,7 @@ _TITLE = re.compile(
 _PLAIN = re.compile(r"[^\s()\\]++")
 # Deeper nesting is not a destination; the limit also keeps the scan linear.
 _MAX_DEPTH = 8
-# As much of a description is looked at.
+# How much of a description is examined.
 _MAX_ALT = 1_000
 
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
@@ -73,8 +73,8 @@ class PictureRef(Struct, frozen=True, kw_only=True):
 
 
 class PicturePlace(Struct, frozen=True, kw_only=True):
-    """Where a picture stands in a text, from `start` to before `end`, and how it is described.
-    `has_definition` if its target stands elsewhere."""
+    """The place of a picture in a text, from `start` to before `end`, and its description.
+    `has_definition` if its target is defined elsewhere."""
 
     reference: PictureRef
     start: int
@@ -90,20 +90,20 @@ class _Definition(Struct, frozen=True):
 
 
 def find_pictures(markdown: str) -> tuple[PictureRef, ...]:
-    """The pictures of a note in order, each once: `![[x.png]]`, `![alt](target "title")`,
+    """Return the pictures of a note in order, each once: `![[x.png]]`, `![alt](target "title")`,
     `![alt][name]` with a line `[name]: target`, and `<img src="target">`."""
     return tuple(dict.fromkeys(place.reference for place in locate_pictures(markdown)))
 
 
 def count_pictures(markdown: str) -> int:
-    """How many pictures a note refers to; most have none, and are not looked through."""
+    """Return how many pictures a note refers to; most have none, and are not searched."""
     if "![" not in markdown and "<img" not in markdown.lower():
         return 0
     return len(find_pictures(markdown))
 
 
 def locate_pictures(markdown: str) -> tuple[PicturePlace, ...]:
-    """The pictures of a note and where they stand, in order."""
+    """Return the pictures of a note and their places, in order."""
     text = _mask(markdown)
     places = list(_locate_images(markdown, text)) if "![" in text else []
     if tags := list(_locate_tags(markdown, text)):
@@ -112,7 +112,8 @@ def locate_pictures(markdown: str) -> tuple[PicturePlace, ...]:
 
 
 def locate_definitions(markdown: str) -> tuple[PicturePlace, ...]:
-    """The targets that lines like `[name]: target` give to pictures and links, and where."""
+    """Return the targets that lines like `[name]: target` define for pictures and links, and
+    where."""
     definitions = _find_definitions(markdown, _mask(markdown)) if "]:" in markdown else {}
     return tuple(
         PicturePlace(reference=_refer(target.target), start=target.start, end=target.end)
@@ -127,7 +128,7 @@ def _mask(markdown: str) -> str:
 
 
 def _locate_images(markdown: str, text: str) -> list[PicturePlace]:
-    """Images in Markdown's forms; `text` is the note with its code and comments masked."""
+    """Yield images in Markdown's forms; `text` is the note with its code and comments masked."""
     places: list[PicturePlace] = []
     open_brackets: list[int] = []  # where an image's `![` stands; -1 for a plain bracket
     definitions: Mapping[str, _Definition] | None = None if "]:" in text else {}
@@ -183,7 +184,7 @@ def _locate_images(markdown: str, text: str) -> list[PicturePlace]:
 
 
 def _locate_tags(markdown: str, text: str) -> Iterator[PicturePlace]:
-    """Images in HTML."""
+    """Yield images in HTML."""
     for tag in _TAG.finditer(text):
         attributes = {
             match[1].lower(): html.unescape(match[2].strip("\"'").strip())
@@ -200,7 +201,7 @@ def _locate_tags(markdown: str, text: str) -> Iterator[PicturePlace]:
 
 
 def _find_definitions(markdown: str, text: str) -> dict[str, _Definition]:
-    """The targets that lines like `[name]: target` give; the first of a name counts."""
+    """Return the targets that lines like `[name]: target` define; the first of a name counts."""
     definitions: dict[str, _Definition] = {}
     for match in _DEFINITION.finditer(text):
         start, end = match.span(2)
@@ -215,7 +216,8 @@ def _fold_name(name: str) -> str:
 
 
 def find_destination(text: str, at: int) -> tuple[int, int, int] | None:
-    """Start and end of the target in `(target "title")` at `at`, and the end of it all."""
+    """Return start and end of the target in `(target "title")` at `at`, and the end of the
+    whole."""
     if not text.startswith("(", at):
         return None
     start = _skip(_GAP, text, at + 1)
@@ -237,7 +239,7 @@ def find_destination(text: str, at: int) -> tuple[int, int, int] | None:
             depth -= 1
             position += 1
         elif character == ")" or character.isspace():
-            # Blanks are not allowed in a bare target, but people write them.
+            # Spaces are not allowed in a bare target, but people write them.
             if depth == 0 and (end := _close(text, position)):
                 return start, position, end
             if character in ")\n":
@@ -249,7 +251,7 @@ def find_destination(text: str, at: int) -> tuple[int, int, int] | None:
 
 
 def _close(text: str, at: int) -> int | None:
-    """The end of an optional title and `)` at `at`; None if something else stands there."""
+    """Return the end of an optional title and `)` at `at`; None if something else is there."""
     position = _skip(_GAP, text, at)
     if position > at and (title := _TITLE.match(text, position)):
         position = _skip(_GAP, text, title.end())
@@ -262,7 +264,7 @@ def _skip(pattern: re.Pattern[str], text: str, at: int) -> int:
 
 
 def decode_target(target: str) -> str:
-    """The target of a link as it is meant: without escapes, and a path without percent signs."""
+    """Return the intended target of a link: without escapes, and a path without percent signs."""
     target = _ENTITY.sub(lambda match: html.unescape(match[0]), target)
     target = _ESCAPED.sub(r"\1", target)
     if _is_data(target) or _URL.match(target):
@@ -281,15 +283,14 @@ def _is_data(target: str) -> bool:
 
 
 _MAX_DESCRIPTION = 200
-# What is shorter takes no more room than the words about it; no real picture is.
+# Shorter data needs no more room than the words about it; no real picture is that short.
 _LONGEST_KEPT = 64
 _NAMES = {"svg+xml": "SVG", "x-icon": "ICO", "vnd.microsoft.icon": "ICO"}
 _NO_DIGIT = re.compile(r"[^A-Za-z0-9+/_-]")
 _BRACKETS = str.maketrans("[]", "()")
 # A picture anywhere else: in a property, a style, a script, a drawing. Lines of digits that follow
-# belong to it if they are long, or end it.
-# How anything begins that can be replaced: what else has `data:` in it, such as YAML in code, need
-# not be looked through.
+# belong to it if they are long, or end it. This is how everything replaceable starts: other text
+# with `data:` in it, such as YAML in code, need not be searched.
 _DATA = re.compile(r"data:(?:\s*+[\w.+/-]*+\s*+(?:;[^,]{0,200})?,|\S{40})", re.IGNORECASE)
 _ELSEWHERE = re.compile(
     r"data:image/[\w.+-]{1,40}+(?:;[\w.=-]{1,40}+)*?"
@@ -300,7 +301,7 @@ _ELSEWHERE = re.compile(
 
 
 def replace_data_pictures(markdown: str) -> str:
-    """`markdown` with a few words for each picture that it holds itself: its description, its kind
+    """Return `markdown` with a few words for each picture that it embeds: its description, its kind
     and its size, as `[Picture: a chart (PNG, 225 kB)]`."""
     if not _DATA.search(markdown):
         return markdown
@@ -324,7 +325,7 @@ def _describe_match(match: re.Match[str]) -> str:
 
 
 def describe_data(alt: str, uri: str) -> str:
-    """A picture in words."""
+    """Return a picture described in words."""
     head, _, body = uri.partition(",")
     kind = head[len("data:") :].partition(";")[0].strip().lower()
     name = kind.rpartition("/")[2]

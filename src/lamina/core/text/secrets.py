@@ -1,12 +1,11 @@
-"""What secrets of well-known kinds look like, where they stand in a text, and the text without
-them.
+"""What secrets of well-known kinds look like, where they are in a text, and the text without them.
 
-Laws: every kind has a form of its own, or stands where it is called a secret. The same text gives
-the same findings and the same redacted text. What stands in place of a secret says its kind and
-nothing else about it: no digest that could be tried against a list. Redacted text holds no
-secrets. A part of a text is judged as a part of it: half a key is a secret where the whole one
-is. Patterns begin with letters that are rare and are bounded, so that time grows with the length
-of the text, hostile runs included.
+Laws: every kind has a form of its own, or is found where a name says that it is a secret. The same
+text gives the same findings and the same redacted text. The replacement of a secret states its kind
+and nothing else: no digest that could be tried against a list. Redacted text contains no secrets. A
+part of a text is judged as a part of it: half a key is a secret where the whole one is. Patterns
+start with letters that are rare and are bounded, so that time is proportional to the length of the
+text, even for hostile runs.
 """
 
 import base64
@@ -28,7 +27,7 @@ Spans = Iterator[tuple[int, int]]
 
 
 class SecretKind(Struct, frozen=True, kw_only=True):
-    """A kind, what a text must hold in small letters if it has one at all, and how to find it."""
+    """A kind, what a text must contain in lower case if it has one at all, and how to find it."""
 
     name: str
     hints: tuple[str, ...]
@@ -36,7 +35,7 @@ class SecretKind(Struct, frozen=True, kw_only=True):
 
 
 def _tokens(name: str, prefix: str, body: str, *hints: str) -> SecretKind:
-    """Tokens that begin with `prefix`, not in the middle of a longer word."""
+    """Return a finder of tokens that start with `prefix`, not in the middle of a longer word."""
     pattern = re.compile(rf"(?:{prefix})(?P<body>{body})(?![A-Za-z0-9])")
 
     def find(text: str) -> Spans:
@@ -49,7 +48,7 @@ def _tokens(name: str, prefix: str, body: str, *hints: str) -> SecretKind:
 
 
 def _values(name: str, pattern: str, *hints: str) -> SecretKind:
-    """The group `value` of `pattern`: a secret by what stands before it."""
+    """Return a finder of the group `value` of `pattern`: a secret because of what precedes it."""
     regex = re.compile(pattern)
 
     def find(text: str) -> Spans:
@@ -60,7 +59,7 @@ def _values(name: str, pattern: str, *hints: str) -> SecretKind:
     return SecretKind(name=name, hints=hints, find=find)
 
 
-# What base64 is made of: a token that follows one of these is a piece of something longer.
+# The characters of base64: a token that follows one of these is a piece of something longer.
 _WORD = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 _STAND_INS = re.compile(
     r"x{4}|\*{3}|\.{3}|…|0{7}|1{5}|12345678|abcdefg|example|your|placeholder|redacted|dummy|sample|"
@@ -70,12 +69,12 @@ _STAND_INS = re.compile(
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether a value only shows where a secret goes, as in documentation."""
+    """Return whether a value only shows where a secret goes, as in documentation."""
     return len(set(value)) < min(6, len(value) // 2) or bool(_STAND_INS.search(value))
 
 
 _JWT = re.compile(
-    # The look behind stands after the letters, so that the search for these is fast.
+    # The lookbehind comes after the letters, so that the search for these is fast.
     r"eyJ(?<![\w-]eyJ)(?P<head>[\w-]*+)\.(?P<body>eyJ[\w-]++)\.(?P<seal>[\w-]*+)"
 )
 
@@ -88,7 +87,7 @@ def _json_web_tokens(text: str) -> Spans:
             fields = json.loads(base64.urlsafe_b64decode(head + padding)) if len(head) < 4096 else 0
         except (ValueError, binascii.Error, RecursionError):
             continue
-        # Without a seal it is an example, or proves nothing.
+        # Without a signature it is an example, or proves nothing.
         if isinstance(fields, dict) and "alg" in fields and len(match["seal"]) >= 16:
             yield match.span()
 
@@ -107,7 +106,7 @@ _CUT_KEY = re.compile(
 
 
 def _private_keys(text: str) -> Spans:
-    """Whole blocks of keys, and what is there of one that was cut off."""
+    """Return whole blocks of keys, and the remains of a truncated one."""
     key_end = 0
     closed: set[int] = set()
     for match in _KEY_BEGINS.finditer(text):
@@ -136,7 +135,7 @@ _TAIL_LINE = re.compile(r"[\s>#*|\"',+]{0,80}+([A-Za-z0-9+/]{1,100}+)={0,2}[\s\"
 
 
 def _tail_start(text: str, end: int) -> int | None:
-    """Where the lines of a key begin that ends at `end` and lost its beginning."""
+    """Return where the lines of a key start that ends at `end` and lost its beginning."""
     first = None
     lowest = max(0, end - _MAX_KEY)
     at = text.rfind("\n", lowest, end)
@@ -186,7 +185,7 @@ _AZURE = re.compile(
 
 def _azure_keys(text: str) -> Spans:
     for match in _AZURE.finditer(text):
-        # Everybody's emulator has the same key.
+        # All emulators have the same key.
         if not match["value"].startswith(_AZURE_EMULATOR) and not is_placeholder(match["value"]):
             yield match.span("value")
 
@@ -203,7 +202,7 @@ _NO_PASSWORDS = frozenset((
 
 
 def _address_passwords(text: str) -> Spans:
-    """The password in `scheme://user:password@host`."""
+    """Return the password in `scheme://user:password@host`."""
     for match in _ADDRESS.finditer(text):
         value = match["value"]
         is_scheme = _SCHEME.search(text, max(0, match.start() - 21), match.start())
@@ -214,12 +213,12 @@ def _address_passwords(text: str) -> Spans:
 
 
 def _is_template(value: str) -> bool:
-    """Whether something else is to be put in its place: `$NAME`, `%s`, `{name}`, `[name]`."""
+    """Return whether it is a placeholder: `$NAME`, `%s`, `{name}`, `[name]`."""
     return bool(re.fullmatch(r"\$\w+|%[sdv]|.*[{}()].*|\[\w+\]", value))
 
 
 def _near(context: str, kind: SecretKind) -> SecretKind:
-    """A kind that only counts where its vendor is spoken of."""
+    """Return a kind that only counts where its vendor is mentioned."""
 
     def find(text: str) -> Spans:
         return kind.find(text) if context in text.lower() else iter(())
@@ -229,7 +228,7 @@ def _near(context: str, kind: SecretKind) -> SecretKind:
 
 _HEX = "[0-9a-f]"
 _TEXT = "[A-Za-z0-9]"
-# What random text has and words have not.
+# What random text has and words do not.
 _SOON_A_DIGIT = "(?=[A-Za-z-]{0,24}[0-9])"
 _SIGN = r"[\"']?[\s:=,\"'|]{1,6}"
 _AWS_NAMES = "(?i:secret_?access_?key|aws_?secret_?key)"
@@ -237,8 +236,8 @@ _SLACK_HOOK = r"hooks\.slack\.com/[a-z]{8,9}/(?P<value>T\w{6,14}/[\w/]{24,90})"
 _TWILIO = rf"(?:(?i:auth_?token)|AC{_HEX}{{32}}){_SIGN}(?P<value>{_HEX}{{32}})(?!\w)"
 _AWS_SECRET = "(?P<value>[A-Za-z0-9+/]{40})(?![A-Za-z0-9+/=])"
 
-# In order: where two overlap, the first is believed. AWS's documented example key is not a
-# secret, and neither is anything that says it is an example.
+# In order: where two overlap, the first one wins. AWS's documented example key is not a secret, and
+# neither is anything that says it is an example.
 SECRET_KINDS: tuple[SecretKind, ...] = (
     SecretKind(name="private key", hints=("private key",), find=_private_keys),
     _tokens("AWS access key", "A[KSB]IA|ACCA", "[A-Z0-9]{16}", "akia", "asia", "abia", "acca"),
@@ -279,7 +278,7 @@ SECRET_KINDS: tuple[SecretKind, ...] = (
 
 
 class SecretFinding(Struct, frozen=True, kw_only=True):
-    """A secret in a text: its kind, and where it stands."""
+    """A secret in a text: its kind and place."""
 
     kind: str
     start: int
@@ -287,7 +286,8 @@ class SecretFinding(Struct, frozen=True, kw_only=True):
 
 
 MAX_LOOKS = 8
-# Most hints hold a sign that is rare in what people type: without it none of them is looked for.
+# Most hints contain a character that is rare in what people type: without it none of them is
+# searched for.
 _SIGNS = ("-", "_", ".", ":", "=", "")
 _HINTS = {
     sign: [
@@ -301,10 +301,10 @@ _HINTS = {
 
 
 def find_secrets(text: str) -> tuple[SecretFinding, ...]:
-    """The secrets in `text`, in order; none overlaps another."""
+    """Return the secrets in `text`, in order; none overlaps another."""
     findings: tuple[SecretFinding, ...] = ()
     rest = text
-    # One that touches another is recognised only once the other is out of its way.
+    # One that touches another is recognised only after the other is removed.
     for _ in range(MAX_LOOKS):
         more = _find(rest)
         if not more:
@@ -317,7 +317,7 @@ def find_secrets(text: str) -> tuple[SecretFinding, ...]:
 
 def _find(text: str) -> tuple[SecretFinding, ...]:
     small = _small(text)
-    # What is typed is looked through on every turn: hints first, in one plain loop.
+    # Typed text is searched on every turn: hints first, in one plain loop.
     kind_places = {
         place
         for sign, hints in _HINTS.items()
@@ -335,13 +335,14 @@ def _find(text: str) -> tuple[SecretFinding, ...]:
 
 
 def redact(text: str, findings: Sequence[SecretFinding]) -> str:
-    """`text` with `[redacted: kind]` for each finding, which are those of this text."""
+    """Return `text` with `[redacted: kind]` for each finding; the findings are those of this
+    text."""
     return splice(text, ((f.start, f.end, f"[redacted: {f.kind}]") for f in findings))
 
 
 def cut_excerpt(text: str, findings: Sequence[SecretFinding], start: int, end: int) -> Excerpt:
-    """The part of a text from one place to another; `findings` are those of the whole text. A
-    secret of several lines has a mark in each of them, so that lines keep their numbers."""
+    """Return the part of a text from one place to another; `findings` are those of the whole text.
+    A secret of several lines has a mark in each of them, so that lines keep their numbers."""
     inside = [finding for finding in findings if finding.start < end and finding.end > start]
     part = text[start:end]
     if not inside:
@@ -370,8 +371,8 @@ def _by_line(text: str, finding: SecretFinding) -> Iterator[SecretFinding]:
 
 
 def list_pieces(text: str, findings: Sequence[SecretFinding]) -> dict[str, str]:
-    """The lines of secrets, each with the mark for it: for values that were read from a text, and
-    are not spelled as they are there."""
+    """Return the lines of secrets, each with the mark for it: for values that were parsed from a
+    text and are spelled differently there."""
     pieces: dict[str, str] = {}
     for finding in findings:
         for line in text[finding.start : finding.end].split("\n"):
@@ -384,21 +385,21 @@ _SHORTEST_PIECE = 6
 
 
 def count_marks(text: str) -> int:
-    """How often a text says that a secret was left out."""
+    """Return how often a text says that a secret was left out."""
     return len(_MARK.findall(text)) if "[" in text else 0
 
 
 def describe_secrets(secrets: Sequence[str]) -> str:
-    """How many secrets of which kinds there are, for a person."""
+    """Return how many secrets of which kinds there are, for a person."""
     counts = Counter(secrets)
     kinds = ", ".join(kind if count == 1 else f"{count} x {kind}" for kind, count in counts.items())
     return f"{len(secrets)} secret{'' if len(secrets) == 1 else 's'} ({kinds})"
 
 
 def _small(text: str) -> str:
-    """`text` in small letters, each where it stood."""
+    """Return `text` in lower case, with every letter in its place."""
     small = text.lower()
-    # A few letters become two; plain ones are all that is looked for.
+    # A few letters become two; only plain ones are searched for.
     return small if len(small) == len(text) else text.translate(_ASCII_SMALL)
 
 
@@ -406,7 +407,8 @@ _ASCII_SMALL = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 
 def _without_overlaps(findings: list[SecretFinding]) -> tuple[SecretFinding, ...]:
-    """The findings by place. Those that overlap are one, of the kind that was looked for first."""
+    """Return the findings by place. Overlapping ones become one, of the kind that was searched for
+    first."""
     ranked: list[tuple[int, SecretFinding]] = []
     for rank, finding in sorted(enumerate(findings), key=lambda pair: pair[1].start):
         if not ranked or finding.start >= ranked[-1][1].end:
@@ -434,7 +436,7 @@ _NAMES = {
     ),
 }
 _VALUE = re.compile(
-    # What a name may go on with, a quotation mark, and a sign; `.netrc` has a blank instead.
+    # How a name may continue, a quotation mark, and a sign; `.netrc` has a space instead.
     r"(?:[_-][\w-]{0,20})?[\"']?(?:\s{0,3}(?::=|=>|[:=])[ \t]{0,4}|(?<=password)[ \t]{1,4})"
     r"(?:\"(?P<double>[^\"\s]{8,200}+)\"|'(?P<single>[^'\s]{8,200}+)'"
     r"|(?P<bare>[^\s\"'`<>(),;&{}\[\]]{12,200}+)(?=[\s\"'`,;&}]|\Z))",
@@ -456,9 +458,9 @@ _MARK = re.compile(rf"\[redacted:\s*(?:{_ALL_KINDS})\s*\]", re.IGNORECASE)
 
 
 def _assigned(text: str, small: str) -> Iterator[SecretFinding]:
-    """Values of names like `password` that were not made to be read."""
+    """Return values of names like `password` that look machine-generated."""
     for name in (name for part, names in _NAMES.items() if part in small for name in names):
-        # Plain searches for plain names: a pattern of them all takes ten times as long.
+        # Plain searches for plain names: a pattern of them all is ten times slower.
         at = small.find(name)
         while at >= 0:
             match = _VALUE.match(text, at + len(name))
@@ -469,8 +471,8 @@ def _assigned(text: str, small: str) -> Iterator[SecretFinding]:
 
 
 def _is_random(value: str, group: str) -> bool:
-    """Whether a value has what random ones have: many different characters of several sorts, and
-    no words."""
+    """Return whether a value looks random: many different characters of several sorts, and no
+    words."""
     if is_placeholder(value) or _UUID.fullmatch(value) or _WORDY.fullmatch(value):
         return False
     if _HEX_VALUE.fullmatch(value):
@@ -484,6 +486,6 @@ def _is_random(value: str, group: str) -> bool:
 
 
 def _bits(value: str) -> float:
-    """Shannon's entropy of the characters, in bits for each."""
+    """Return Shannon's entropy of the characters, in bits per character."""
     shares = (count / len(value) for count in Counter(value).values())
     return -sum(share * math.log2(share) for share in shares)

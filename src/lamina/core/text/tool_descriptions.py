@@ -1,8 +1,8 @@
-"""What a tool does and takes, in few words: as a person would write it down, not as a JSON Schema.
+"""What a tool does and accepts, in few words: as a person would write it, not as a JSON Schema.
 Tools that a result loads are described this way to a model that cannot load them.
 
-Law: nothing of the schema is lost. What words cannot say stays as the schema it is. Only a
-signature is less: names, types and what is required, in one line; of very many not all.
+Law: nothing of the schema is lost. What words cannot express stays as the schema it is. Only a
+signature has less: names, types and what is required, in one line; if there are very many, not all.
 """
 
 import re
@@ -17,25 +17,26 @@ from lamina.core.values.message import LoadedTool
 
 _PLAIN = ("type", "description", "enum", "default", "title")
 _WORDS = {"string", "integer", "number", "boolean", "null"}
-# Of the whole: what says nothing about its parts.
+# Keys of the whole schema that say nothing about its parts.
 _FRAME = {"type", "properties", "required", "additionalProperties", "title", "$schema"}
-# Of a description, what a brief one says.
+# How much of a description a brief one quotes: its first sentence, up to this many characters.
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[。！？])")
 _LONGEST_SENTENCE = 160
-# Of arguments, how many characters a brief schema's signature has, and how many choices of one.
+# For arguments: the length of a brief schema's signature in characters, and how many choices one
+# shows.
 _LONGEST_ARGUMENTS, _MAX_CHOICES = 2_000, 12
-# Where another word of a name begins: behind a sign, or with a capital.
+# Where another word of a name starts: after a sign, or with a capital.
 _NEXT_WORD = re.compile(r"[^\W_][\W_]+(?=[^\W_])|[a-z0-9](?=[A-Z])")
 
 
 def describe_briefly(name: str, description: str, schema: dict[str, Any]) -> str:
-    """A tool in two lines: the first sentence of what is said of it, and its signature."""
+    """Return a tool in two lines: the first sentence of its description, and its signature."""
     head = ": ".join(filter(None, (name, first_sentence(description))))
     return f"{head}\n{_signature(schema)}"
 
 
 def describe_signature(name: str, schema: dict[str, Any]) -> str:
-    """A tool in one line: its name and its signature."""
+    """Return a tool in one line: its name and its signature."""
     return f"{name}: {_signature(schema)}"
 
 
@@ -49,7 +50,7 @@ def _signature(schema: dict[str, Any]) -> str:
 
 
 def first_sentence(description: str) -> str:
-    """What a brief description says of a tool."""
+    """Return what a brief description says about a tool."""
     lines = description.strip().splitlines()
     sentence = _SENTENCE_END.split(lines[0], maxsplit=1)[0].strip() if lines else ""
     if len(sentence) > _LONGEST_SENTENCE:
@@ -58,13 +59,13 @@ def first_sentence(description: str) -> str:
 
 
 def is_one_word(name: str) -> bool:
-    """Whether a tool's name is a single word, which says too little by itself."""
+    """Return whether a tool's name is a single word, which is too little information."""
     return _NEXT_WORD.search(name) is None
 
 
 def brief_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema that says as much as a signature does: names, types and what is required; of very
-    many arguments or choices not all."""
+    """Return a schema that says as much as a signature does: names, types and what is required;
+    with very many arguments or choices, not all."""
     required = _required(schema)
     brief: dict[str, Any] = {
         "type": "object",
@@ -95,7 +96,7 @@ def _required(schema: dict[str, Any]) -> list[Any]:
 
 
 def _main_fields(schema: dict[str, Any]) -> dict[str, Any]:
-    """All arguments, or if they are very many as many as there is room for, what is required
+    """Return all arguments or, if there are very many, as many as there is room for, required ones
     first."""
     fields, first = _fields(schema), _required(schema)
     room = _LONGEST_ARGUMENTS
@@ -115,7 +116,8 @@ def _type_name(schema: Any) -> str:
 
 
 def describe_arguments(schema: dict[str, Any]) -> str:
-    """The arguments of a tool, one a line; or its schema, if that says more than their list."""
+    """Return the arguments of a tool, one per line; or its schema, if that says more than their
+    list."""
     properties = schema.get("properties", {})
     required = schema.get("required", [])
     if not _is_list_of_arguments(schema, properties, required):
@@ -150,7 +152,7 @@ def _line(name: str, schema: dict[str, Any], required: bool) -> str:
 
 
 def _kind(schema: dict[str, Any]) -> str | None:
-    """A type in words; None if words are not enough."""
+    """Return a type in words; None if words are not enough."""
     type_name = schema.get("type", "any")
     if set(schema) <= {*_PLAIN, "items"} and type_name == "array":
         item = schema.get("items", {})

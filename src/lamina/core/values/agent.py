@@ -1,6 +1,5 @@
-"""Agents: who answers, by which rules and references, with which tools and memory; and what of
-that counts only once a person trusts the folder it came from.
-"""
+"""Agents: who answers, with which rules, references, tools and memory; and which parts of that
+count only after a person trusts the folder they came from."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
@@ -11,15 +10,15 @@ from lamina.core.values.item import Include, Item, ItemId, item_id, tool_id
 from lamina.core.values.tool import translate_server_terms
 
 GuideKind = Literal["rule", "reference"]
-# In place of a tool's name, all tools of its server.
+# Stands for all tools of a server, in place of a tool's name.
 EVERY_TOOL = "*"
 LOWEST_LEVEL, HIGHEST_LEVEL, DEFAULT_LEVEL = 0, 999, 500
 
 
 class Guide(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A rule or a reference. `level` orders guides of one kind (the lower number first); it says
-    nothing of what goes when room is short. With `globs` it joins when a matching path is
-    attached. `place` is where a person finds it: a file, with its line."""
+    """A rule or a reference. `level` orders guides of one kind (lower numbers first); it does not
+    decide what is dropped when room is short. A guide with `globs` joins when a matching path is
+    attached. `place` is where a person finds it: a file and a line."""
 
     kind: GuideKind
     name: str
@@ -36,14 +35,14 @@ class Guide(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return item_id(self.kind, self.name)
 
     def item(self) -> Item:
-        """The guide as an item, which is how it is sent."""
-        # What it is for is shown to people; the model gets the text.
+        """The guide as the item that is sent."""
+        # The description is for people; the model gets the text.
         return Item(id=self.id, content=self.text, title=self.description)
 
 
 class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something odd about a file of an agent. A `warning` costs nothing; an `error` means that the
-    thing it is about could not be used as it is written."""
+    """A problem in a file of an agent. After a `warning` everything still works; an `error` means
+    that the part it names could not be used as written."""
 
     path: str
     problem: str
@@ -55,9 +54,9 @@ class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class AgentChange(Struct, frozen=True, kw_only=True):
-    """A difference between a session and the files of its agent as they are today. `here` is the
-    include mode in the session, None if the item is new; `now` the one in the files, None if the
-    item is gone. `tool:SERVER/*` stands for all tools of a server."""
+    """A difference between a session and the current files of its agent. `here` is the include mode
+    in the session, None if the item is new; `now` is the one in the files, None if the item is
+    gone. `tool:SERVER/*` stands for all tools of a server."""
 
     item: ItemId
     here: Include | None
@@ -74,9 +73,9 @@ class AgentChange(Struct, frozen=True, kw_only=True):
 
 
 class Guides(Struct, frozen=True, kw_only=True):
-    """The rules and references there are now, and what is odd about them. `tool_modes` are the
-    include modes that the agent's files give to tools. As a session has them, `changes` are its
-    differences to the files; `gone` says why there is nothing to read any more."""
+    """The current rules and references, and the problems found in them. `tool_modes` are the
+    include modes that the agent's files give to tools. For a session, `changes` are its differences
+    from the files; `gone` says why the files can no longer be read."""
 
     guides: tuple[Guide, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -86,7 +85,7 @@ class Guides(Struct, frozen=True, kw_only=True):
 
 
 class Project(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A project of an agent: a system prompt and a context of its own, in L1."""
+    """A project of an agent, with its own system prompt and context in L1."""
 
     name: str
     prompt: str = ""
@@ -95,7 +94,7 @@ class Project(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class Skill(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A skill of an agent. Its text is a reference of the same name; its other files are in
-    `folder`, and are read when they are asked for. `tools` are those its author says it needs."""
+    `folder` and are read on request. `tools` are the tools its author lists as needed."""
 
     name: str
     description: str = ""
@@ -104,20 +103,20 @@ class Skill(Struct, frozen=True, kw_only=True, omit_defaults=True):
     compatibility: str = ""
     tools: tuple[str, ...] = ()
     metadata: dict[str, str] = {}
-    # What its author says may follow its name, whether a model may choose it by itself, and whether
-    # people are to be shown it.
+    # The argument hint its author gives, whether a model may choose it without being asked, and
+    # whether people see it.
     argument_hint: str = ""
     model_invocable: bool = True
     user_invocable: bool = True
-    # What else its head says and nothing here acts upon; other folders that are links to this one.
+    # Keys of its frontmatter that have no effect here; other folders that are links to this one.
     unused: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
 
 
 class Agent(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An agent as it stands on disk. `settings` and `options` are what it says of those, by the
-    names of `Settings` and `Options`, checked; `servers` is an `mcpServers` object as it is
-    written, with include modes and permissions in our words."""
+    """An agent as stored on disk. `settings` and `options` are its values for those, checked and
+    named as in `Settings` and `Options`; `servers` is an `mcpServers` object as written, with
+    include modes and permissions translated to our words."""
 
     name: str
     description: str = ""
@@ -131,22 +130,22 @@ class Agent(Struct, frozen=True, kw_only=True, omit_defaults=True):
     servers: dict[str, Any] = {}
     projects: tuple[Project, ...] = ()
     skills: tuple[Skill, ...] = ()
-    # What comes along with an item that was chosen, by id: `tool:fs/read_file` with others.
+    # The items that come along with a chosen item, by id: `tool:fs/read_file` brings others.
     relations: dict[str, tuple[str, ...]] = {}
     problems: tuple[Problem, ...] = ()
-    # What is as it should be, and worth knowing: what was left out because it stands there already,
-    # and what of others has no meaning here.
+    # Not problems, but worth knowing: what was left out because it is already present, and foreign
+    # settings that have no meaning here.
     notes: tuple[str, ...] = ()
-    # Whether its author wants it to work without asking back.
+    # Whether its author wants it to work without asking for permission.
     autonomous: bool = False
-    # The folder or file it was read from, and the folder that all its files are opened through.
+    # The folder or file it was read from, and the folder through which all its files are opened.
     place: str = ""
     root: str = ""
 
 
 def tool_modes(servers: Mapping[str, Any]) -> dict[ItemId, Include]:
-    """The include modes that an `mcpServers` object gives: to all tools of a server, under the id
-    `tool:SERVER/*`, and to single ones. What is disabled or unreadable has none."""
+    """Return the include modes that an `mcpServers` object gives: for all tools of a server, under
+    the id `tool:SERVER/*`, and for single tools. Disabled or unreadable entries have none."""
     modes: dict[ItemId, Include] = {}
     for server, entry in servers.items():
         if not isinstance(entry, Mapping) or entry.get("disabled"):
@@ -165,14 +164,14 @@ def _read_include(terms: Mapping[str, Any]) -> Include | None:
     return include if include in get_args(Include) else None
 
 
-# What a caller says of a folder: nothing, so that what was recorded counts; that all is trusted as
-# it is now; or the digest of what is trusted.
+# What a caller says about a folder: None to use what was recorded; True to trust everything as it
+# is now; or the digest of what is trusted.
 Trust = bool | str
 
 
 class NamedFile(Struct, frozen=True, kw_only=True):
-    """A file that the command of a server names, by its content. `digest` is a word in brackets if
-    it could not be read."""
+    """A file named by a server's command, with its content's digest. `digest` is a word in brackets
+    if the file could not be read."""
 
     server: str
     path: str
@@ -180,10 +179,10 @@ class NamedFile(Struct, frozen=True, kw_only=True):
 
 
 class Claims(Struct, frozen=True, kw_only=True):
-    """What an agent says beyond texts: servers as they are written, settings that loosen what keeps
-    a person safe, and the model that is to be asked; of a file of hooks, that file. `place` is its
-    real path, `digest` that of all of this, and `lines` what a person is shown. `problem` says why
-    it cannot be known as it is."""
+    """What an agent asks for beyond texts: servers as written, settings that loosen protections,
+    and the model to use; for a hooks file, the file itself. `place` is its real path, `digest`
+    covers all of this, and `lines` is what a person is shown. `problem` says why it cannot be
+    determined."""
 
     place: str
     digest: str
@@ -201,7 +200,8 @@ class Claims(Struct, frozen=True, kw_only=True):
 
 
 class TrustRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a person trusted: the digest, what they were shown, and when (seconds since 1970)."""
+    """What a person trusted: the digest, the lines they were shown, and when (seconds since
+    1970)."""
 
     digest: str
     lines: tuple[str, ...] = ()

@@ -1,9 +1,9 @@
-"""Frozen collections that grow in constant time, and lists that are loaded when looked at.
+"""Frozen collections that grow in constant time, and lists that are loaded on access.
 
-Laws: growing never changes what someone else holds. Chains, and maps, that grew from one another
+Laws: growing a collection never changes what others see. Chains and maps that grew from one another
 share one buffer, so a session of 100,000 messages costs one pointer per turn, not a copy; only
-growing one that was already extended elsewhere (a branch) copies the pointers, and loads nothing.
-Whether a value was loaded yet cannot be told from outside, only from the time it takes.
+extending one that was already extended elsewhere (a branch) copies the pointers, and that loads
+nothing. Except for the time it takes, loading is invisible from outside.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,16 +14,16 @@ from typing import Any, Generic, TypeVar, overload
 K = TypeVar("K")
 T = TypeVar("T")
 
-# One lock for all chains, one for all maps: held for an append of a few pointers.
+# One lock for all chains, one for all maps: held only while a few pointers are appended.
 _chain_lock = Lock()
 _map_lock = Lock()
 _unloaded: Any = object()
 
 
 class LazyList(Generic[T]):
-    """A list that begins with `length` values which `load` gives by position. `origin` is whatever
-    they are loaded from, for those who want to write the list down again. A branch has its first
-    values from its `trunk`, up to `trunk_length`, as the same objects."""
+    """A list that starts with `length` values which `load` returns by position. `origin` is
+    whatever they are loaded from, for callers that want to write the list again. A branch shares
+    its first values with its `trunk`, up to `trunk_length`, as the same objects."""
 
     __slots__ = ("_load", "_values", "base", "origin", "trunk", "trunk_length")
 
@@ -58,7 +58,7 @@ class LazyList(Generic[T]):
         self._values.extend(values)
 
     def branch(self, length: int) -> "LazyList[T]":
-        """A list of its first `length` values that goes on by itself; none of them is loaded."""
+        """Return an independent list of the first `length` values; none of them is loaded."""
         trunk = self
         while trunk.trunk is not None and length <= trunk.trunk_length:
             trunk = trunk.trunk
@@ -69,7 +69,7 @@ class LazyList(Generic[T]):
 
 
 class Chain(Generic[T]):
-    """A sequence that grows at its end without being copied: it is read like a tuple."""
+    """A sequence that grows at its end without being copied; it reads like a tuple."""
 
     __slots__ = ("_buffer", "_length")
 
@@ -79,12 +79,12 @@ class Chain(Generic[T]):
 
     @classmethod
     def lazy(cls, buffer: LazyList[T]) -> "Chain[T]":
-        """A chain whose older values are loaded when they are looked at."""
+        """Return a chain whose older values are loaded on access."""
         return cls._view(buffer, len(buffer))
 
     @property
     def origin(self) -> LazyList[T] | None:
-        """What the older values are loaded from, if they are."""
+        """What the older values are loaded from, if they are lazy."""
         return self._buffer if isinstance(self._buffer, LazyList) else None
 
     @classmethod
@@ -95,25 +95,25 @@ class Chain(Generic[T]):
         return chain
 
     def extend(self, values: Iterable[T]) -> "Chain[T]":
-        """The chain with `values` after its end; this one stays as it is."""
+        """Return the chain with `values` at its end; this one stays unchanged."""
         additions = tuple(values)
         if not additions:
             return self
         with _chain_lock:
             buffer = self._buffer
-            # The empty chain is a default value that everyone shares: it never lends its buffer.
+            # The empty chain is a shared default value: it never lends its buffer.
             if len(buffer) != self._length or not self._length:
                 buffer = _branch(buffer, self._length)
             buffer.extend(additions)
         return self._view(buffer, self._length + len(additions))
 
     def until(self, length: int) -> "Chain[T]":
-        """The first `length` elements, sharing this chain's buffer."""
+        """Return the first `length` elements, sharing this chain's buffer."""
         return self if length >= self._length else self._view(self._buffer, max(0, length))
 
     def shared_with(self, other: "Chain[T]") -> int:
-        """How many leading elements are the same objects because the buffer is the same, or that of
-        a trunk."""
+        """Return how many leading elements are the same objects, because both chains share a buffer
+        or a trunk."""
         if self._buffer is other._buffer:
             return min(self._length, other._length)
         own = {id(buffer): length for buffer, length in self._trunks()}
@@ -123,7 +123,7 @@ class Chain(Generic[T]):
         return 0
 
     def _trunks(self) -> "Iterator[tuple[LazyList[T], int]]":
-        """The lists that the first elements are in, each with how many of them."""
+        """Yield the lists that contain the first elements, each with their number."""
         buffer, length = self._buffer, self._length
         while isinstance(buffer, LazyList):
             yield buffer, length
@@ -142,13 +142,13 @@ class Chain(Generic[T]):
         return self._buffer[index]
 
     def since(self, start: int) -> tuple[T, ...]:
-        """The elements from an index on, oldest first."""
+        """Return the elements from an index on, oldest first."""
         if start < 0:
             start = max(0, start + self._length)
         return tuple(self._buffer[start : self._length])
 
     def __iter__(self) -> Iterator[T]:
-        # By position: the buffer may grow under us, this chain does not.
+        # By position: the buffer may grow meanwhile, this chain does not.
         buffer = self._buffer
         for index in range(self._length):
             yield buffer[index]
@@ -168,8 +168,8 @@ class Chain(Generic[T]):
 
 
 class FrozenMap(Mapping[K, T]):
-    """A frozen mapping that grows in constant time: maps that grew from one another share
-    one table, and each sees as much of it as was there when it was made."""
+    """A frozen mapping that grows in constant time: maps that grew from one another share one
+    table, and each sees only the entries that existed when it was made."""
 
     __slots__ = ("_length", "_table")
 
@@ -179,7 +179,7 @@ class FrozenMap(Mapping[K, T]):
 
     @classmethod
     def lazy(cls, keys: Sequence[K], load: Callable[[int], T]) -> "FrozenMap[K, T]":
-        """A map of `keys` whose values `load` gives by position."""
+        """Return a map of `keys` whose values `load` returns by position."""
         lazy_map = cls()
         lazy_map._table.places = {key: place for place, key in enumerate(keys)}
         lazy_map._table.values = LazyList(len(keys), load)
@@ -187,14 +187,14 @@ class FrozenMap(Mapping[K, T]):
         return lazy_map
 
     def with_entry(self, key: K, value: T) -> "FrozenMap[K, T]":
-        """The map with one more entry; this one stays as it is."""
+        """Return the map with one more entry; this one stays unchanged."""
         with _map_lock:
             table = self._table
             if key in self or not self._length:
-                # The key is set anew, or everybody shares this one: a table of its own.
+                # The key is overwritten, or this is the shared empty map: it needs its own table.
                 table = _Table({other: self[other] for other in self if other != key})
             elif len(table.places) != self._length:
-                # Someone else went on from here.
+                # The table was already extended by someone else.
                 table = table.branch(self._length)
             table.places[key] = len(table.values)
             table.values.extend((value,))
@@ -212,7 +212,7 @@ class FrozenMap(Mapping[K, T]):
         return self._table.places.get(key, self._length) < self._length  # type: ignore[arg-type]
 
     def __iter__(self) -> Iterator[K]:
-        # The table may grow under us, this map does not.
+        # The table may grow meanwhile, this map does not.
         yield from list(self._table.places)[: self._length]
 
     def __len__(self) -> int:
@@ -230,7 +230,7 @@ class _Table(Generic[K, T]):
         self.values: list[T] | LazyList[T] = list(entries.values())
 
     def branch(self, length: int) -> "_Table[K, T]":
-        """A table of its first `length` entries that goes on by itself."""
+        """Return an independent table of the first `length` entries."""
         table = _Table[K, T]({})
         table.places = dict(islice(self.places.items(), length))
         table.values = _branch(self.values, length)

@@ -1,4 +1,4 @@
-"""What is wrong with a journal, and where: nothing that could not be read goes unsaid."""
+"""What is wrong with a journal, and where: everything that could not be read is reported."""
 
 from typing import Literal
 
@@ -13,9 +13,9 @@ DamageKind = Literal[
 
 
 class Damage(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that is wrong. `line` counts from 1; `offset` and `length` are bytes. Of rows
-    in a database, `row` counts from 1 too, and the others are where it stands in an export: that
-    is what a journal records of it, the same whatever it is kept in."""
+    """One defect. `line` counts from 1; `offset` and `length` are bytes. For rows in a database,
+    `row` counts from 1 too, and the others give the position in an export: a journal records the
+    same position, however it is stored."""
 
     kind: DamageKind
     detail: str

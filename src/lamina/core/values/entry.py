@@ -1,4 +1,4 @@
-"""Journal entries: an append-only tree. What they hold is all that a rebuild needs."""
+"""Journal entries: an append-only tree that contains everything a rebuild needs."""
 
 from typing import Any, Literal
 
@@ -24,45 +24,45 @@ WIRE_FORM = 1
 
 
 class EntryBase(Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True, gc=False):
-    """`at` is the first key of every entry in canonical form, which a reader of damaged journals
-    relies on: no field of an entry may be called something that sorts before it."""
+    """`at` is the first key of every entry in canonical form; readers of damaged journals rely on
+    it, so no field of an entry may have a name that sorts before it."""
 
     id: str
     parent: str | None
     at: float
-    # What another system said of it and Lamina has no field for; it survives import and export.
+    # Data from another system that has no field in Lamina; it survives import and export.
     extra: dict[str, Any] = {}
 
 
 class SessionEntry(EntryBase, frozen=True, kw_only=True, tag="session"):
-    """The header of a session: what it began with."""
+    """The header of a session: what it started with."""
 
     session: str
     system: tuple[SystemPart, ...] = ()
     tools: tuple[ToolDefinition, ...] = ()
     options: Options = Options()
     settings: Settings = Settings()
-    # What applies to every turn.
+    # The items that apply to every turn.
     included: tuple[Item, ...] = ()
     workspace: str = ""
-    # The agent it was opened with, by name, and where that was. (Not `agent`: see above.)
+    # The name of the agent it was opened with, and where that was. (Not `agent`: see above.)
     with_agent: str = ""
     with_agent_at: str = ""
-    # The include modes of what that agent had then, which are the session's own from then on.
-    # Headers of before these were kept say nothing.
+    # The include modes that the agent had then; from then on they belong to the session. Absent in
+    # headers written before these were recorded.
     include_modes: dict[ItemId, Include] | None = None
     # The session this one was forked from, and the format it was imported from.
     forked_from: str = ""
-    # Of a copy of a damaged session: its last entry then. In front of it some may be missing.
+    # For a copy of a damaged session: its last entry at the time. Entries before it may be missing.
     repaired_until: str = ""
     source: str = ""
     format: int = FORMAT
-    # What headers of before there was a second one do not say.
+    # Absent in headers written before there was a second renderer.
     renderer: int = 1
 
 
 class ItemEntry(EntryBase, frozen=True, kw_only=True, tag="item"):
-    """The content of one item version, once."""
+    """The content of one item version, stored once."""
 
     item: Item
 
@@ -75,38 +75,39 @@ class TransformEntry(EntryBase, frozen=True, kw_only=True, tag="context_transfor
 
 
 class EphemeralEntry(EntryBase, frozen=True, kw_only=True, tag="ephemeral"):
-    """What is for one request only: texts, and operations on a copy of the envelope. It is never
-    part of a rebuilt context."""
+    """Texts for one request only, and operations on a copy of the envelope. They are never part of
+    a rebuilt context."""
 
     tool_texts: tuple[ToolText, ...] = ()
     messages: tuple[Message, ...] = ()
     patches: tuple[OnceOps, ...] = ()
-    # The hooks that did it, and how a person is shown what they did.
+    # The hooks that did it, and what a person is shown about it.
     hooks: tuple[str, ...] = ()
     displays: tuple[Display, ...] = ()
 
 
 class MessageEntry(EntryBase, frozen=True, kw_only=True, tag="message"):
-    """A message: a question, an answer, or results of tools."""
+    """A message: a question, an answer, or tool results."""
 
     message: Message
     interrupted: bool = False
-    # Of answers that were imported: there is no request of ours that they reply to.
+    # For imported answers, which reply to no request of ours.
     usage: Usage | None = None
     model: str = ""
-    # Of results that were cut or shortened before they were sent: by call, the blob with all of it.
+    # For results that were cut or shortened before they were sent: the blob with the whole result,
+    # by call.
     whole_results: dict[str, str] = {}
 
 
 class RequestEntry(EntryBase, frozen=True, kw_only=True, tag="request"):
     """A request as it was about to be sent. The digests of its segments in wire order are those of
-    the request `base` up to `kept`, then `digests`; storing them whole would make a session's
-    journal grow with the square of its length."""
+    the request `base` up to `kept`, then `digests`; storing them all would make a journal grow with
+    the square of the session's length."""
 
     target: str
     context: RequestContext
-    # The leaf in front of everything that was written for this request: preparing again instead
-    # of committing starts a sibling there.
+    # The leaf before everything that was written for this request: preparing again instead of
+    # committing starts a sibling there.
     before: str
     base: str | None
     kept: int
@@ -116,33 +117,33 @@ class RequestEntry(EntryBase, frozen=True, kw_only=True, tag="request"):
     tokens: int
     cached_tokens: int
     calibration: float = 1.0
-    # The provider refused this question once before, as too long.
+    # The provider already refused this question once as too long.
     retry: bool = False
-    # What made bytes of it: the wire and its form, and the renderer if it is not the session's.
-    # Records of before these were kept say nothing of them.
+    # What produced the bytes: the wire and its form, and the renderer if it differs from the
+    # session's. Absent in records written before these were recorded.
     wire: str = ""
     wire_form: int = 1
     renderer: int = 0
-    # Whether its model binds thinking, so that just what was valid then was sent.
+    # Whether its model binds thinking, so that only thinking valid at that time was sent.
     binds_thinking: bool = False
-    # Whether words stood for its pictures, as its model cannot see them.
+    # Whether pictures were replaced by words because its model cannot see them.
     hides_pictures: bool = False
-    # The name under which a provider keeps its prefix; a fork has another one from then on.
+    # The name under which a provider keeps its prefix; a fork gets a new one.
     cache_key: str = ""
-    # What a provider finds the machine by that has its prefix, if that is another name: sessions
-    # that begin alike share it, and a fork goes on with the one of what it was forked from.
+    # What routes a request to the machine that has its prefix, if that is another name: sessions
+    # that start alike share it, and a fork keeps the one of its origin.
     routing_key: str = ""
-    # Of all segments, of everything else on the wire that the journal decides, and of what the
-    # model book said of the target.
+    # The digests of all segments, of everything else on the wire that the journal decides, and of
+    # the model book's facts about the target.
     prompt_digest: str = ""
     parameters_digest: str = ""
     target_digest: str = ""
 
 
 class ReplyEntry(EntryBase, frozen=True, kw_only=True, tag="reply"):
-    """Closes a request: what came back and what the provider said it cost. `provider_id` is what it
-    calls the answer, `missed` its own word on what its cache did not have, `transformations` what
-    it left out of the request before the model saw it."""
+    """Closes a request: the reply's data and what the provider reported as its cost. `provider_id`
+    is the provider's id for the answer, `missed` its own explanation of a cache miss,
+    `transformations` what it removed from the request before the model saw it."""
 
     request: str
     usage: Usage
@@ -156,8 +157,8 @@ class ReplyEntry(EntryBase, frozen=True, kw_only=True, tag="reply"):
 
 
 class FoundTool(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """A tool that the model found by a search of its own: the version of the item that describes
-    it, and how well it fits."""
+    """A tool that the model found by searching: the version of the item that describes it, and how
+    well it matches."""
 
     item: ItemId
     version: str
@@ -166,9 +167,9 @@ class FoundTool(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False)
 
 class ResultEntry(EntryBase, frozen=True, kw_only=True, tag="result"):
     """A tool has run while other calls of its turn still wait: it must not run again. The message
-    that answers all of them repeats the result. `whole` is the blob with all of it, if it was
-    cut; `found` are the tools that a search for `query`, as far as it is noted, brought: `loads`
-    those of them that the vendor loads; the others are described behind the results."""
+    that answers all of them repeats the result. `whole` is the blob with the whole result, if it
+    was cut; `found` are the tools that a search for `query` returned, if recorded; `loads` are
+    those that the vendor loads; the others are described after the results."""
 
     result: ToolResult
     whole: str = ""
@@ -178,8 +179,8 @@ class ResultEntry(EntryBase, frozen=True, kw_only=True, tag="result"):
 
 
 class DecisionEntry(EntryBase, frozen=True, kw_only=True, tag="decision"):
-    """What a person decided of a call. Allowed for the session, the tool runs unasked from now on,
-    as long as its definition has this digest."""
+    """A person's decision about a call. If it allows the tool for the session, the tool runs
+    without asking from then on, as long as its definition has this digest."""
 
     call_id: str
     tool: ItemId
@@ -188,7 +189,7 @@ class DecisionEntry(EntryBase, frozen=True, kw_only=True, tag="decision"):
 
 
 class SettingsEntry(EntryBase, frozen=True, kw_only=True, tag="settings"):
-    """The settings from here on. `replaces` names options that give way to settings of the same
+    """The settings from here on. `replaces` names options that are replaced by settings of the same
     name."""
 
     settings: Settings
@@ -196,7 +197,7 @@ class SettingsEntry(EntryBase, frozen=True, kw_only=True, tag="settings"):
 
 
 class ModelEntry(EntryBase, frozen=True, kw_only=True, tag="model"):
-    """The session talks to another target from here on."""
+    """The session uses another target from here on."""
 
     target: str
 
@@ -210,7 +211,7 @@ class PinEntry(EntryBase, frozen=True, kw_only=True, tag="pin"):
 
 
 class LeaveEntry(EntryBase, frozen=True, kw_only=True, tag="leave"):
-    """The turn under way was left without a final answer; the next message begins another."""
+    """The current turn was left without a final answer; the next message starts another one."""
 
 
 class ForgetEntry(EntryBase, frozen=True, kw_only=True, tag="forget"):
@@ -219,13 +220,13 @@ class ForgetEntry(EntryBase, frozen=True, kw_only=True, tag="forget"):
     item: ItemId
 
 
-# What a session says of an item: in by hand, kept out, or as its agent has it.
+# A session's state of an item: added by hand, kept out, or as its agent has it.
 Membership = Literal["manual", "removed", "default"]
 
 
 class IncludeEntry(EntryBase, frozen=True, kw_only=True, tag="include"):
-    """A person added a rule, a reference or a tool to the session, or took it out. `name` is what a
-    model knows the tool by."""
+    """A person added a rule, a reference or a tool to the session, or removed it. `name` is the
+    name by which a model knows the tool."""
 
     item: ItemId
     membership: Membership
@@ -233,8 +234,8 @@ class IncludeEntry(EntryBase, frozen=True, kw_only=True, tag="include"):
 
 
 class AdoptEntry(EntryBase, frozen=True, kw_only=True, tag="adopt"):
-    """The session took over what the files of its agent said: the include modes from here on, and
-    where the agent was."""
+    """The session adopted the files of its agent: the include modes from here on, and the agent's
+    location."""
 
     include_modes: dict[ItemId, Include]
     with_agent: str = ""
@@ -242,81 +243,81 @@ class AdoptEntry(EntryBase, frozen=True, kw_only=True, tag="adopt"):
 
 
 class LeafEntry(EntryBase, frozen=True, kw_only=True, tag="leaf"):
-    """The position that was chosen is the parent of this entry; the session goes on there.
-    `warm_at` is when the last request on the path there was last sent as the beginning of another
-    one, on the branch that was left. `left` is where the session was, if it came here to ask again:
-    it goes back there unless there is an answer here."""
+    """The chosen position is the parent of this entry; the session continues there. `warm_at` is
+    when the last request on the path there was last sent as the start of another request, on the
+    branch that was left. `left` is where the session was, if it came here to ask again: it goes
+    back there unless an answer follows here."""
 
     warm_at: float = 0.0
     left: str = ""
 
 
 class LabelEntry(EntryBase, frozen=True, kw_only=True, tag="label"):
-    """A person's name for an entry; an empty one takes it away."""
+    """A person's name for an entry; an empty label removes it."""
 
     target: str
     label: str = ""
 
 
 class BranchSummaryEntry(EntryBase, frozen=True, kw_only=True, tag="branch_summary"):
-    """What came of a branch that was left, told to the model on this one."""
+    """The outcome of an abandoned branch, passed to the model on this one."""
 
     branch: str
     summary: str
 
 
 class InfoEntry(EntryBase, frozen=True, kw_only=True, tag="info"):
-    """What a person calls the session."""
+    """The session's name, given by a person."""
 
     name: str
 
 
 class OpeningEntry(EntryBase, frozen=True, kw_only=True, tag="opening"):
-    """The session was opened again and other things were given than the last time, by digest;
-    options and what applies to every turn are replaced by those here."""
+    """The session was reopened with other arguments than the last time, by digest; options and the
+    items that apply to every turn are replaced by those here."""
 
     given: dict[str, str]
     options: Options | None = None
     included: tuple[Item, ...] | None = None
 
 
-# When a message is taken up: with the next request, or after the answer.
+# When a message is picked up: with the next request, or after the answer.
 Delivery = Literal["steer", "follow_up"]
 
 
 class InboxEntry(EntryBase, frozen=True, kw_only=True, tag="inbox"):
-    """A message that was sent while no turn was under way: it waits for the next one. With `taken`,
-    the message of that entry waits no more."""
+    """A message sent while no turn was running; it waits for the next one. With `taken`, the
+    message of that entry no longer waits."""
 
     text: str = ""
     deliver: Delivery = "steer"
     taken: str = ""
 
 
-# The kind of a custom entry that says what went wrong: where, and the problem.
+# The kind of a custom entry that reports an error: where, and the problem.
 PROBLEM = "lamina.problem"
-# What was run for a planned request: custom entries of this kind.
+# Custom entries of this kind record what was run for a planned request.
 PLANNED = "lamina.planned"
-# Requests beside the turns, with their usage and cost: one that planned calls, one for a summary,
-# one that created an explicit cache; and what storing that one cost.
+# Requests outside the turns, with their usage and cost: one that planned calls, one for a summary,
+# one that created an explicit cache; and the cost of storing that cache.
 PLAN = "lamina.plan"
 SUMMARIZED = "lamina.summarized"
 CACHE = "lamina.cache"
 STORAGE = "lamina.cache_storage"
-# The bytes of a blob, behind the entries of a journal that was exported with what it refers to.
+# The bytes of a blob, after the entries of a journal that was exported with its blobs.
 BLOB = "lamina.blob"
 
 
 class CustomEntry(EntryBase, frozen=True, kw_only=True, tag="custom"):
-    """Data of an application or of another system; not part of any context."""
+    """Data of an application or another system; not part of any context."""
 
     kind: str
     data: Any = None
 
 
 class UnknownEntry(EntryBase, frozen=True, kw_only=True, tag="unknown"):
-    """An entry of a type that this version does not know. It keeps its place in the tree and its
-    fields, for one that does."""
+    """An entry of a type that this version does not know. It keeps its fields and its place in the
+    tree for a version that does."""
 
     kind: str
     fields: dict[str, Any] = {}
@@ -351,7 +352,7 @@ Entry = (
 
 
 def start_entry(session: str, at: float, **fields: Any) -> SessionEntry:
-    """The header of a new session."""
+    """Return the header of a new session."""
     return SessionEntry(
         id="000000", parent=None, at=at, session=session, renderer=RENDERER, **fields
     )

@@ -1,4 +1,4 @@
-"""The envelope: everything a request is made of, as values."""
+"""The envelope: everything a request is made from, as values."""
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
@@ -14,7 +14,7 @@ from lamina.core.values.struct_fields import settle_fields
 from lamina.errors import InvalidSetting
 
 LIBRARY = "library"
-# The parts of L1 that are about one person: these, and all whose name begins like the last.
+# The parts of L1 about one person: these, and all whose names start like the last one.
 _PERSONAL, _PERSONAL_PREFIX = ("memory", "user"), "user_"
 
 
@@ -26,13 +26,13 @@ class SystemPart(Struct, frozen=True, kw_only=True):
 
 
 def is_personal(part: str) -> bool:
-    """Whether a part of L1, by its name, is about one person: `memory`, `user`, `user_...`."""
+    """Return whether a part of L1, by its name, is about one person: `memory`, `user`,
+    `user_...`."""
     return part in _PERSONAL or part.startswith(_PERSONAL_PREFIX)
 
 
 class SystemOrder(Struct, frozen=True, kw_only=True):
-    """The parts of L1 in the order they are sent in: those in front of the library, and those
-    behind it."""
+    """The parts of L1 in sending order: those before the library, and those after it."""
 
     before: tuple[SystemPart, ...]
     behind: tuple[SystemPart, ...] = ()
@@ -41,9 +41,9 @@ class SystemOrder(Struct, frozen=True, kw_only=True):
 def order_parts(
     parts: Iterable[SystemPart], *, shared_first: bool, library_first: bool
 ) -> SystemOrder:
-    """The parts as they are given or, with `shared_first`, what is personal last: two people who
-    use one agent share all that is in front of it. With `library_first` that is the library,
-    too."""
+    """Return the parts as given or, with `shared_first`, with personal parts last: two people who
+    use one agent then share everything before them. With `library_first`, that includes the
+    library."""
     parts = tuple(parts)
     if not shared_first:
         return SystemOrder(before=parts)
@@ -55,9 +55,9 @@ def order_parts(
 
 
 class SystemParts(tuple[SystemPart, ...]):
-    """The parts of a system prompt in order, and `compiled`: the text that is sent of them, with
-    the library where it stands among them. What a session and its hooks give out has it whole; it
-    is made when it is first looked at."""
+    """The parts of a system prompt in order, and `compiled`: the text sent for them, with the
+    library at its place among them. Sessions and hooks give out this text whole; it is built on
+    first access."""
 
     _compile: Callable[[], str] | None
 
@@ -89,8 +89,8 @@ class LaidItem(Struct, frozen=True, kw_only=True):
 
 
 class Options(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a model is to answer; None leaves it to the vendor. Options do not stand in the prefix,
-    so changing them costs no cache."""
+    """How a model should answer; None leaves a choice to the vendor. Options are not in the prefix,
+    so changing them does not affect the cache."""
 
     temperature: float | None = None
     """How much chance there is in the answer, from 0 to 2."""
@@ -117,24 +117,24 @@ class Options(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def effort(self) -> str | None:
-        """What a vendor is told of `reasoning`: nothing if it is off."""
+        """The `reasoning` value sent to a vendor: None if it is off."""
         return None if self.reasoning == "off" else self.reasoning
 
 
 class Envelope(Struct, frozen=True, kw_only=True):
-    """Everything a request is made of, as values; what hooks get to see."""
+    """Everything a request is made from, as values; this is what hooks see."""
 
     system: SystemParts = SystemParts()
     library: tuple[LaidItem, ...] = ()
-    # What was laid down because it applies to every turn, in whatever version.
+    # The items laid down because they apply to every turn, in whatever version.
     always: frozenset[ItemId] = frozenset()
-    # What may be called.
+    # The tools that may be called.
     tools: tuple[ToolDefinition, ...] = ()
-    # The list as it stands on the wire, where that holds more: what was taken away and could be
-    # barred without moving a byte. Empty if it is the same.
+    # The list as it is on the wire, if that has more tools: removed ones that could be barred
+    # without moving a byte. Empty if it is the same.
     listed: tuple[ToolDefinition, ...] = ()
     cached: Chain[Message] = Chain()
-    # Text for the next request only; always behind everything cached that precedes it.
+    # Text for the next request only; always after everything cached that precedes it.
     tool_texts: tuple[ToolText, ...] = ()
     uncached: tuple[Message, ...] = ()
     options: Options = Options()
@@ -145,5 +145,5 @@ class Envelope(Struct, frozen=True, kw_only=True):
 
     @property
     def tool_list(self) -> tuple[ToolDefinition, ...]:
-        """The tools that stand on the wire."""
+        """The tools that are on the wire."""
         return self.listed or self.tools

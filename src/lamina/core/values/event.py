@@ -1,5 +1,5 @@
-"""What happens during a turn, for those who watch. Events only report: the outcome of a turn is in
-its answer and in the journal."""
+"""The events of a turn, for observers. Events only report: the outcome of a turn is in its answer
+and in the journal."""
 
 from typing import Literal
 
@@ -13,8 +13,8 @@ from lamina.core.values.tool import Decision, OfferedTool
 from lamina.core.values.usage import Usage
 
 BlockKind = Literal["text", "thinking", "action"]
-# Why a turn is over: answered, stopped by somebody, out of requests, calls wait for a decision, or
-# calls that nobody here runs.
+# Why a turn ended: answered, stopped by a person, out of requests, calls wait for a decision, or
+# calls that nothing here runs.
 Ending = Literal["answered", "aborted", "limit", "waiting", "called"]
 
 
@@ -32,14 +32,14 @@ class RequestStarted(EventBase, frozen=True, kw_only=True, tag="request"):
 
 
 class HookShown(EventBase, frozen=True, kw_only=True, tag="display"):
-    """What a hook wants a person to be shown of the change it made."""
+    """What a hook wants a person to see about its change."""
 
     hook: str
     display: Display
 
 
 class PromptProgress(EventBase, frozen=True, kw_only=True, tag="reading"):
-    """The model reads the prompt."""
+    """The model is reading the prompt."""
 
     done: int
     total: int
@@ -47,7 +47,7 @@ class PromptProgress(EventBase, frozen=True, kw_only=True, tag="reading"):
 
 
 class BlockStarted(EventBase, frozen=True, kw_only=True, tag="block_start"):
-    """The answer goes on with a block; an action is a tool call that is being written."""
+    """A new block of the answer starts; an action is a tool call being written."""
 
     index: int
     kind: BlockKind
@@ -55,7 +55,7 @@ class BlockStarted(EventBase, frozen=True, kw_only=True, tag="block_start"):
 
 
 class BlockDelta(EventBase, frozen=True, kw_only=True, tag="block_delta"):
-    """A block of the answer goes on with `text`."""
+    """More text for a block of the answer."""
 
     index: int
     text: str
@@ -68,15 +68,15 @@ class BlockEnded(EventBase, frozen=True, kw_only=True, tag="block_end"):
 
 
 class AnswerHeld(EventBase, frozen=True, kw_only=True, tag="answer_held"):
-    """An answer comes in and is held back for hooks that change answers: what they leave of it
-    follows in blocks."""
+    """An answer arrives and is held back for hooks that change answers: the blocks follow once the
+    hooks are done."""
 
     hooks: tuple[str, ...]
 
 
 class AnswerChanged(EventBase, frozen=True, kw_only=True, tag="answer_changed"):
-    """Hooks that had not declared it changed an answer after it was told in blocks: `text` is what
-    is kept instead."""
+    """Hooks that had not declared it changed an answer after its blocks were reported: `text` is
+    kept instead."""
 
     hooks: tuple[str, ...]
     text: str
@@ -104,45 +104,45 @@ class ApprovalWanted(EventBase, frozen=True, kw_only=True, tag="approval"):
 
 
 class ApprovalDecided(EventBase, frozen=True, kw_only=True, tag="decision"):
-    """A person decided about a call."""
+    """A person decided on a call."""
 
     call_id: str
     decision: Decision
 
 
 class UsageReported(EventBase, frozen=True, kw_only=True, tag="usage"):
-    """What a request cost, in tokens and money, and how long the first word took."""
+    """What a request cost, in tokens and money, and how long the first word took to arrive."""
 
     request: str
     usage: Usage
     verdict: CacheVerdict | None = None
-    # In US dollars; None if nobody knows the price.
+    # In US dollars; None if the price is unknown.
     cost: float | None = None
     first_s: float | None = None
     total_s: float = 0.0
 
 
 class WarningIssued(EventBase, frozen=True, kw_only=True, tag="warning"):
-    """Something that a person should know."""
+    """Something a person should know."""
 
     text: str
 
 
 class SummaryStep(EventBase, frozen=True, kw_only=True, tag="summary"):
-    """History is too long for one summary: a part of it is being summed up."""
+    """History is too long for one summary: a part of it is being summarised."""
 
     step: int
     of: int
 
 
 class RequestRetried(EventBase, frozen=True, kw_only=True, tag="retry"):
-    """The request is sent anew, made smaller; what was streamed of it before is void."""
+    """The request is sent again, made smaller; what was streamed of it before is void."""
 
     reason: str
 
 
 class TurnEnded(EventBase, frozen=True, kw_only=True, tag="end"):
-    """The turn is over, and why; always the last event."""
+    """The turn has ended, and why; always the last event."""
 
     ending: Ending
     answer: str

@@ -1,9 +1,9 @@
-"""Items: one artefact, one identity, wherever it comes from; a version per content. And the kinds
+"""Items: one artefact, one identity, wherever it comes from; one version per content. And the kinds
 of items, one row each.
 
-Law: what sets a kind apart is written in its row, and other rooms ask the row instead of listing
-kinds. A new kind is a row here, a reader in `workspace/item_reader.py` if it is a file, and a
-rendering only if its row cannot say how it reads. What has no default cannot be forgotten.
+Law: a kind's traits are written in its row, and other rooms read the row instead of listing kinds.
+A new kind needs a row here, a reader in `workspace/item_reader.py` if it is a file, and a rendering
+only if its row cannot describe how it is shown. Fields without a default cannot be forgotten.
 """
 
 import hashlib
@@ -21,12 +21,12 @@ ItemKind = Literal[
 ITEM_KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 
 Shape = Literal["attached", "active", "web_tab"]
-# What an item is: a file of the workspace, a part of one (its key is a path, a "#" and which part),
-# a group of files, a page of the web, or something that an agent has.
+# The kinds of items: a file of the workspace, a part of one (its key is a path, a "#" and the
+# part), a group of files, a web page, or something that belongs to an agent.
 Nature = Literal["file", "part", "group", "page", "guide", "tool"]
 Element = Literal["title", "path", "url", "name", "ctime", "mtime", "start_line", "end_line"]
 
-# Pictures by the suffix of their files.
+# Media types of pictures, by file suffix.
 PICTURE_TYPES = {
     ".png": "image/png",
     ".jpg": "image/jpeg",
@@ -45,37 +45,37 @@ CONTENT = "<content>\n{}\n</content>"
 
 
 class KindTraits(Struct, frozen=True, kw_only=True):
-    """What there is to know about a kind of item."""
+    """The traits of a kind of item."""
 
     nature: Nature
-    # Its place among the attachments of one turn; the lowest comes first.
+    # Its place among the attachments of one turn; lower numbers come first.
     rank: int
-    # How a model reads it: the tag around it, the elements in front of its content (all of them
-    # but `title` hold a part of its key or a time), and what stands around the content.
+    # How a model reads it: the tag around it, the elements before its content (all but `title`
+    # contain a part of its key or a time), and what surrounds the content.
     tag: str
     head: tuple[Element, ...]
     body: str = CONTENT
-    # Whether it is titled after its file if it has no title of its own.
+    # Whether its file name serves as its title if it has none.
     has_title: bool = False
-    # A shape in which it has another tag.
+    # A shape in which it has a different tag.
     shape: Shape | None = None
     shape_tag: str = ""
-    # Whether it is made of lines, which can be attached by themselves. Folders bring such files in.
+    # Whether it consists of lines that can be attached separately. Folders bring such files in.
     has_lines: bool = False
-    # Whether its first line says what the others mean, and is shown with them.
+    # Whether its first line explains the others and is shown with them.
     has_header: bool = False
-    # Whether the globs of rules are matched with its path.
+    # Whether the globs of rules are matched against its path.
     meets_globs: bool = False
-    # Whether it stays in the library when room is short, although nobody made it essential.
+    # Whether it stays in the library when room is short, even if not marked essential.
     is_binding: bool = False
     # The section that shows it in a chat's Markdown; empty if none does.
     chat_section: str = ""
-    # Files with these suffixes are of this kind. Where one is not, in spite of its name, or where
-    # that kind is asked for, it is read as the other kind.
+    # Files with these suffixes are of this kind. If a file turns out not to be, or if the other
+    # kind is requested, it is read as that other kind.
     suffixes: tuple[str, ...] = ()
     other_kind: "ItemKind | None" = None
-    # How its key is read, as a regular expression with named parts, and what people call it by
-    # these; by its key if this is empty.
+    # How its key is parsed, as a regular expression with named parts, and the label people see,
+    # made from these; if empty, the label is the key.
     key_pattern: str = "(?P<key>.*)"
     label: str = ""
 
@@ -108,7 +108,7 @@ TRAITS: dict[ItemKind, KindTraits] = {
         nature="group", rank=60, tag="tag_context", head=("title", "name"), chat_section="Tags",
         label="#{key}",
     ),
-    # Any file that is of no other kind.
+    # Any file of no other kind.
     "file": KindTraits(
         nature="file", rank=20, tag="file_context", head=("title", "name"), has_lines=True,
         meets_globs=True, chat_section="Notes",
@@ -120,7 +120,7 @@ TRAITS: dict[ItemKind, KindTraits] = {
     "reference": KindTraits(
         nature="guide", rank=120, tag="reference_context", head=("name",), body="Reference: {}"
     ),
-    # Its own text begins with what it is called.
+    # Its own text starts with its name.
     "tool": KindTraits(nature="tool", rank=110, tag="tool_context", head=(), body="{}"),
     "pdf": KindTraits(
         nature="file", rank=30, tag="embedded_pdf", head=("title", "name"), meets_globs=True,
@@ -136,7 +136,7 @@ TRAITS: dict[ItemKind, KindTraits] = {
         suffixes=(".csv", ".tsv"), other_kind="file",
     ),
 }  # fmt: skip
-# Where what is shown in another shape stands among the attachments of a turn.
+# The place of items shown in another shape among a turn's attachments.
 SHAPE_RANKS: dict[Shape, int] = {"active": 0, "web_tab": 100}
 
 
@@ -148,7 +148,7 @@ FILE_KINDS = _kinds("file")
 PART_KINDS = _kinds("part")
 GROUP_KINDS = _kinds("group")
 GUIDE_KINDS = _kinds("guide")
-# What an agent brings; everything else is attached by people.
+# These belong to an agent; everything else is attached by people.
 MEMBER_KINDS = _kinds("guide", "tool")
 KIND_OF_SUFFIX: dict[str, ItemKind] = {
     suffix: kind for kind, traits in TRAITS.items() for suffix in traits.suffixes
@@ -156,13 +156,15 @@ KIND_OF_SUFFIX: dict[str, ItemKind] = {
 
 
 def suffix_of(path: str) -> str:
-    """The suffix of a file in lower case, with its dot; a name that begins with a dot has none."""
+    """Return a file's suffix in lower case, with its dot; a name that starts with a dot has
+    none."""
     stem, dot, suffix = path.rpartition("/")[2].rpartition(".")
     return f"{dot}{suffix.lower()}" if stem else ""
 
 
 def kind_of_file(path: str, wanted: str = "") -> ItemKind:
-    """What kind of item a file is, by its name; the kind that is wanted, if it can be that, too."""
+    """Return the item kind of a file by its name, or the requested kind if the file can be that,
+    too."""
     kind = KIND_OF_SUFFIX.get(suffix_of(path), "file")
     other = TRAITS[kind].other_kind
     return other if other is not None and other == wanted else kind
@@ -187,27 +189,29 @@ _VIDEO_ID = re.compile(r"[\w-]{11}")
 
 
 def item_id(kind: ItemKind, key: str) -> ItemId:
-    """The id of an item by its kind and its path, URL or name."""
+    """Return the id of an item from its kind and its path, URL or name."""
     return ItemId(f"{kind}:{key}")
 
 
 def kind_of(item: ItemId) -> ItemKind:
-    """Its kind. Of what a later version wrote, it may be one that has no row in the table."""
+    """Return the kind of an item. Ids written by a later version may have one that is not in the
+    table."""
     return cast(ItemKind, item.partition(":")[0])
 
 
 def is_guidance(item: ItemId) -> bool:
-    """Rules and references: named as a set in force, not turn by turn."""
+    """Return whether it is a rule or a reference: named as a set in force, not turn by turn."""
     return kind_of(item) in GUIDE_KINDS
 
 
 def is_binding(item: ItemId) -> bool:
-    """Whether an item stays when room is short, although nobody made it essential."""
+    """Return whether an item stays when room is short, even if not marked essential."""
     return kind_of(item) in _BINDING_KINDS
 
 
 def is_member(item: ItemId) -> bool:
-    """Rules, references and tools: an agent brings them, and nobody attaches them."""
+    """Return whether it is a rule, a reference or a tool: an agent brings these, nobody attaches
+    them."""
     return kind_of(item) in MEMBER_KINDS
 
 
@@ -216,7 +220,7 @@ def key_of(item: ItemId) -> str:
 
 
 def file_of(item: ItemId) -> str:
-    """The path of the file that an item is, or is a part of; empty for other items."""
+    """Return the path of the file that an item is, or is part of; empty for other items."""
     kind, _, key = item.partition(":")
     if kind in PART_KINDS:
         return key.rpartition("#")[0] or key
@@ -224,7 +228,8 @@ def file_of(item: ItemId) -> str:
 
 
 def reference_to(item: ItemId) -> str:
-    """How a workspace is asked for an item again; empty for what does not come from one."""
+    """Return the reference under which a workspace finds an item again; empty if it does not come
+    from one."""
     kind, _, key = item.partition(":")
     if kind in FILE_KINDS:
         # The path is enough, unless it would be read as another kind.
@@ -233,36 +238,36 @@ def reference_to(item: ItemId) -> str:
 
 
 def note_id(path: str) -> ItemId:
-    """The id of a note by its path in the workspace."""
+    """Return the id of a note by its path in the workspace."""
     return item_id("note", path)
 
 
 def selection_id(path: str, start_line: int, end_line: int) -> ItemId:
-    """The id of lines of a file, from `start_line` to `end_line`."""
+    """Return the id of the lines `start_line` to `end_line` of a file."""
     return item_id("selection", f"{path}#L{start_line}-L{end_line}")
 
 
 def query_id(path: str, query: str) -> ItemId:
-    """The id of the result of a query in a note."""
+    """Return the id of the result of a query in a note."""
     digest = hashlib.sha256(query.encode("utf-8", "surrogatepass")).hexdigest()
     return item_id("query", f"{path}#{digest[:16]}")
 
 
 def tool_id(server: str, name: str) -> ItemId:
-    """The id of a tool by its server and its name. A slash in the server's own name is written
-    `%2F`, so that the first one ends it."""
+    """Return the id of a tool from its server and its name. A slash in the server's own name is
+    written `%2F`, so that the first slash ends it."""
     place = server.replace("%", "%25").replace("/", "%2F")
     return item_id("tool", f"{place}/{name}")
 
 
 def url_id(url: str) -> ItemId:
-    """The id of a page, the same for all spellings of its address."""
+    """Return the id of a page, the same for all spellings of its address."""
     return item_id("url", canonical_url(url))
 
 
 def canonical_url(url: str) -> str:
-    """The full URL in one spelling: scheme and host in lower case, no fragment, one form for a
-    YouTube video whichever of its addresses was pasted."""
+    """Return the full URL in one spelling: scheme and host in lower case, no fragment, one form for
+    a YouTube video in any of its address forms."""
     text = url.strip()
     if "://" not in text:
         text = f"https://{text}"
@@ -307,10 +312,10 @@ class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ctime: str = ""
     mtime: str = ""
     pictures: tuple[Picture, ...] = ()
-    # How many further ones it refers to, which are not shown; said, but no part of the version.
+    # How many further references it has that are not shown; stated, but not part of the version.
     unseen_pictures: int = 0
     version: str = ""
-    # Which workspace it was read from. Empty in a journal, which belongs to one.
+    # The workspace it was read from. Empty in a journal, which belongs to one.
     workspace: str = ""
 
     def __post_init__(self) -> None:
@@ -319,7 +324,7 @@ class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def kind(self) -> ItemKind:
-        """What kind of item it is, as `note`."""
+        """Its kind, such as `note`."""
         return kind_of(self.id)
 
     @property
@@ -329,10 +334,10 @@ class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def content_version(content: str, pictures: tuple[Picture, ...] = ()) -> str:
-    """sha256 of the content's bytes (what `sha256sum` says of a text file), then of its images."""
+    """sha256 of the content's bytes (as `sha256sum` prints for a text file), then of its images."""
     digest = hashlib.sha256(content.encode("utf-8", "surrogatepass"))
     for picture in pictures:
-        # A byte that no text encodes to: text cannot pass for an image.
+        # A byte that no text encodes to, so that text cannot pass for an image.
         digest.update(b"\xff" + picture.digest.encode())
     return digest.hexdigest()
 
@@ -344,22 +349,21 @@ _BROUGHT = ("embed", "query", "folder", "tag")
 
 
 class Provenance(Struct, frozen=True, kw_only=True):
-    """How an item came to be in a turn. It goes from where the item was found into the record of
-    the request as it is."""
+    """How an item came to be in a turn. It is recorded with the request exactly as found."""
 
     include: Include = "manual"
-    # Of what was chosen for a question: how well it fits it, and how it was found, from what.
+    # For items chosen for a question: how well they match, how they were found, and from what.
     score: float | None = None
     origin: str = ""
     source: str = ""
-    # Of rules and references: their own order, the lower number first.
+    # For rules and references: their own order, lower numbers first.
     level: int | None = None
-    # What its priority was before relevance moved it.
+    # Its priority before relevance changed it.
     priority_before: int | None = None
 
     @property
     def brought_by(self) -> str:
-        """The folder, tag or note that it came along with; empty if it came by itself."""
+        """The folder, tag or note it came along with; empty if it was named directly."""
         return self.source if self.origin in _BROUGHT else ""
 
 
@@ -368,7 +372,7 @@ ALWAYS = Provenance(include="always")
 
 
 class Attachment(Struct, frozen=True, kw_only=True):
-    """An item that applies to one turn, and what it is worth. The higher number goes first."""
+    """An item that applies to one turn, and its priority. Higher numbers go first."""
 
     item: Item
     priority: int = MEDIUM
@@ -383,7 +387,7 @@ class Attachment(Struct, frozen=True, kw_only=True):
 
 
 class AttachmentSpec(Struct, frozen=True, kw_only=True):
-    """What a caller attaches: a reference into the workspace or an item, and what it is worth."""
+    """What a caller attaches: a reference into the workspace or an item, and its priority."""
 
     what: str | Item
     priority: int = MEDIUM
@@ -392,8 +396,8 @@ class AttachmentSpec(Struct, frozen=True, kw_only=True):
 
 
 class Excerpt(Struct, frozen=True, kw_only=True):
-    """A part of a text. `secrets` are the kinds of those that it holds a piece of, judged in the
-    whole text; `safe` is the part without them, and empty if there are none."""
+    """A part of a text. `secrets` are the kinds of secrets of which it contains a piece, judged in
+    the whole text; `safe` is the part without them, and empty if there are none."""
 
     text: str
     safe: str = ""
@@ -401,9 +405,8 @@ class Excerpt(Struct, frozen=True, kw_only=True):
 
 
 class LoadedItem(Struct, frozen=True, kw_only=True):
-    """An item as it was read, with the bytes of its images. One that is a part of something larger
-    has its content as the `excerpt` that it is. What came along with something else has that as its
-    provenance."""
+    """An item as it was read, with the bytes of its images. If it is part of something larger, its
+    content is the `excerpt`. If it came along with something else, `provenance` says so."""
 
     item: Item
     excerpt: Excerpt | None = None

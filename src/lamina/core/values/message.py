@@ -1,4 +1,4 @@
-"""Messages: a role and blocks. What a turn attached stands as references, not as text."""
+"""Messages: a role and blocks. Attachments of a turn are stored as references, not as text."""
 
 from typing import Any, Literal
 
@@ -9,8 +9,8 @@ from lamina.core.values.item import ItemId, Picture, Shape
 
 Role = Literal["user", "assistant", "tool"]
 
-# A session holds very many of these values, and none can be part of a cycle: with `gc=False` the
-# garbage collector does not look at them.
+# A session has very many of these values, and none can be part of a cycle: with `gc=False` the
+# garbage collector skips them.
 
 
 class Text(Struct, frozen=True, gc=False, tag="text"):
@@ -26,8 +26,8 @@ class Image(Struct, frozen=True, gc=False, tag="image"):
 
 
 class ToolCall(Struct, frozen=True, gc=False, tag="tool_call", kw_only=True):
-    """A call of a tool by the model. `arguments` is the JSON text exactly as the model wrote it:
-    bytes sent do not move."""
+    """A tool call by the model. `arguments` is the JSON text exactly as the model wrote it: sent
+    bytes do not move."""
 
     id: str
     name: str
@@ -45,16 +45,16 @@ class ToolResult(Struct, frozen=True, gc=False, tag="tool_result", kw_only=True)
 
 
 class ThinkingBinding(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """What a block of thinking is bound to. `prefix` is the digest of all that stood before it,
-    other thinking aside; empty if its model binds nothing. `follows` is the thinking that came
-    before it, by the digest of its signature; empty if there was none."""
+    """What a block of thinking is bound to. `prefix` is the digest of everything before it except
+    other thinking; empty if its model binds nothing. `follows` is the thinking before it, by the
+    digest of its signature; empty if there was none."""
 
     prefix: str = ""
     follows: str = ""
 
 
 class Thinking(Struct, frozen=True, gc=False, tag="thinking", kw_only=True):
-    """A model's thinking, and what its provider needs to take it back. `binding` is missing where
+    """A model's thinking, and what its provider needs to accept it back. `binding` is missing where
     it was not recorded; it is not sent."""
 
     text: str = ""
@@ -64,13 +64,13 @@ class Thinking(Struct, frozen=True, gc=False, tag="thinking", kw_only=True):
     binding: ThinkingBinding | UnsetType = UNSET
 
 
-# An item is sent in full once; afterwards a turn only names it.
+# An item is sent in full once; after that a turn only names it.
 Form = Literal["full", "named"]
 
 
 class Use(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """One item in one turn. `replaces` says that an earlier version stands above, and that it
-    changed; `ordinal` and `shown` say which of several standing versions applies again."""
+    """One item in one turn. `replaces` says that an earlier version stands above and has changed;
+    `ordinal` and `shown` say which of several standing versions applies again."""
 
     item: ItemId
     version: str
@@ -82,7 +82,7 @@ class Use(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
 
 class AbsentAttachment(Struct, frozen=True, gc=False, kw_only=True):
-    """Something attached that the model does not get, in the words it reads instead."""
+    """An attachment that the model does not get, in the words it reads instead."""
 
     label: str
     why: str
@@ -97,8 +97,8 @@ class Context(Struct, frozen=True, gc=False, tag="context", kw_only=True, omit_d
 
 
 class LoadedTool(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """A tool that a vendor loads late: what it is, the definition that is sent of it, and how well
-    it fits what was searched for."""
+    """A tool that a vendor loads late: its id, the definition sent for it, and how well it matches
+    the search."""
 
     item: ItemId
     definition: "ToolDefinition"
@@ -107,8 +107,8 @@ class LoadedTool(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True
 
 
 class LoadedTools(Struct, frozen=True, gc=False, tag="loaded_tools", kw_only=True):
-    """The tools that the result of `call_id`, which stands in the same message, loads for `model`.
-    For any other model they are described in that result."""
+    """The tools that the result of `call_id`, in the same message, loads for `model`. For any other
+    model they are described in that result."""
 
     call_id: str
     model: str
@@ -119,9 +119,9 @@ Block = Text | Image | ToolCall | ToolResult | Thinking | Context | LoadedTools
 
 
 class Message(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """A message of the conversation: a role and its blocks. `custom_type` says what an application
-    calls a message of its own, which the model reads like any other; people are shown it only if
-    `shown` says so. `model` is whose thinking it holds, if that is known."""
+    """A message of the conversation: a role and its blocks. `custom_type` is an application's name
+    for a message of its own, which the model reads like any other; people see it only if `shown` is
+    set. `model` is the one whose thinking it contains, if known."""
 
     role: Role
     blocks: tuple[Block, ...]
@@ -131,17 +131,17 @@ class Message(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     model: str = ""
 
     def thought_by(self, model: str) -> "Message":
-        """The message; if it holds thinking that was signed, as one that `model` wrote."""
+        """Return the message; if it contains signed thinking, marked as written by `model`."""
         signed = (isinstance(b, Thinking) and (b.signature or b.redacted) for b in self.blocks)
         return replace(self, model=model) if any(signed) else self
 
     @property
     def thinks(self) -> bool:
-        """Whether it holds thinking."""
+        """Whether it contains thinking."""
         return Thinking in map(type, self.blocks)
 
     def without_last_thinking(self, count: int) -> "Message":
-        """The message without the last `count` blocks of thinking that were signed."""
+        """Return the message without the last `count` blocks of signed thinking."""
         blocks: list[Block] = []
         for block in reversed(self.blocks):
             if count and isinstance(block, Thinking) and (block.signature or block.redacted):
@@ -152,9 +152,9 @@ class Message(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
     @property
     def text(self) -> str:
-        """Its text, without calls, thinking and what was attached."""
+        """Its text, without calls, thinking and attachments."""
         blocks = self.blocks
-        # Nearly all messages are one text.
+        # Nearly all messages consist of one text.
         if len(blocks) == 1 and isinstance(only := blocks[0], Text):
             return only.text
         return "".join([block.text for block in blocks if isinstance(block, Text)])
@@ -166,7 +166,7 @@ class Message(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
     @property
     def context(self) -> Context | None:
-        """What was attached to it, if anything was."""
+        """Its attachments, if any."""
         for block in self.blocks:
             if isinstance(block, Context):
                 return block
@@ -174,7 +174,7 @@ class Message(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
     @property
     def loads(self) -> dict[str, LoadedTools]:
-        """The tools that its results load, by call; only those whose result is there."""
+        """The tools that its results load, by call; only for results that are present."""
         if self.role != "tool":
             return {}
         loads = {block.call_id: block for block in self.blocks if isinstance(block, LoadedTools)}
@@ -183,15 +183,15 @@ class Message(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The calls of tools in it."""
+        """The tool calls in it."""
         return tuple([block for block in self.blocks if isinstance(block, ToolCall)])
 
 
 class ToolText(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """The result of a planned tool as text for this request only: uncached, gone next turn.
-    `time_range` is the time that a search was for, in words; its block says so. `citations` are the
-    numbers of the sources in it, if an answer has to cite them: where all texts of a request have
-    some, a target that can be held to it writes no statement without one."""
+    `time_range` is the time span searched, in words; its block says so. `citations` are the numbers
+    of its sources, if an answer has to cite them: if all texts of a request have some, a target
+    that can be held to it writes no statement without one."""
 
     name: str
     text: str
@@ -202,7 +202,8 @@ class ToolText(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 class ToolDefinition(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A tool as the model sees it; serialisable, matched to an implementation by name.
 
-    Keys of the schema are put in order: a journal that is read back must give the same bytes."""
+    Keys of the schema are sorted: a journal that is read back must give the same bytes.
+    """
 
     name: str
     description: str = ""
@@ -213,7 +214,7 @@ class ToolDefinition(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def sort_keys(value: Any) -> Any:
-    """A JSON value with the keys of its objects in order."""
+    """Return a JSON value with the keys of its objects sorted."""
     match value:
         case dict():
             return {key: sort_keys(value[key]) for key in sorted(value)}

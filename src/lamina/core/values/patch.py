@@ -1,6 +1,6 @@
-"""Patch operations: the only way an envelope changes besides appending.
+"""Patch operations: the only way an envelope changes, apart from appending.
 
-Every op that changes what was or may have been sent carries `reason`, the journal's
+Every operation that changes what was or may have been sent carries `reason`, the journal's
 `invalidate_cache_reason`; `item_lay` and appends need none.
 """
 
@@ -14,7 +14,7 @@ from lamina.core.values.item import ItemId
 from lamina.core.values.message import Message, ToolDefinition, ToolResult
 from lamina.errors import InvalidPatch, InvalidSetting
 
-# What `OptionsSet` can set.
+# The options that `OptionsSet` can set.
 _OPTIONS = ("temperature", "top_p", "max_tokens", "reasoning")
 
 
@@ -23,7 +23,7 @@ class Op(Struct, frozen=True, kw_only=True, tag_field="op", omit_defaults=True):
 
 
 class SystemPartSet(Op, frozen=True, kw_only=True, tag="system_part_set"):
-    """Sets a system part: changes it in place, or adds it behind the others."""
+    """Sets a system part: changes it in place, or adds it after the others."""
 
     name: str
     text: str
@@ -31,22 +31,22 @@ class SystemPartSet(Op, frozen=True, kw_only=True, tag="system_part_set"):
 
 
 class SystemPartRemove(Op, frozen=True, kw_only=True, tag="system_part_remove"):
-    """Takes a system part away."""
+    """Removes a system part."""
 
     name: str
     reason: str = ""
 
 
 class SystemPartsReplace(Op, frozen=True, kw_only=True, tag="system_parts_replace"):
-    """Makes these all system parts there are."""
+    """Replaces all system parts with these."""
 
     parts: tuple[SystemPart, ...]
     reason: str = ""
 
 
 class ToolsReplace(Op, frozen=True, kw_only=True, tag="tools_replace"):
-    """Makes these the tools; `barred` are the names of those that stand in the list and are not to
-    be called."""
+    """Replaces the tools; `barred` are the names of those that are in the list but must not be
+    called."""
 
     tools: tuple[ToolDefinition, ...]
     barred: tuple[str, ...] = ()
@@ -54,14 +54,14 @@ class ToolsReplace(Op, frozen=True, kw_only=True, tag="tools_replace"):
 
 
 class ToolsRemove(Op, frozen=True, kw_only=True, tag="tools_remove"):
-    """Takes tools away, by their names."""
+    """Removes tools by name."""
 
     names: tuple[str, ...]
     reason: str = ""
 
 
 class MessagesCachedReplace(Op, frozen=True, kw_only=True, tag="messages_cached_replace"):
-    """Makes these the messages of history, behind the first `kept` ones, which stay as they are."""
+    """Replaces the messages of history after the first `kept` ones, which stay as they are."""
 
     messages: tuple[Message, ...]
     kept: int = 0
@@ -69,9 +69,9 @@ class MessagesCachedReplace(Op, frozen=True, kw_only=True, tag="messages_cached_
 
 
 class MessagesCachedAppend(Op, frozen=True, kw_only=True, tag="messages_cached_append"):
-    """Adds messages behind those of history, where they stay. Nothing that was sent moves, so that
-    it needs no reason; one that is given is recorded. While calls wait for their results, the
-    messages come behind these."""
+    """Adds messages at the end of history, where they stay. Nothing that was sent moves, so no
+    reason is needed; one that is given is recorded. While calls wait for their results, the
+    messages come after these."""
 
     needs_reason: ClassVar[bool] = False
     messages: tuple[Message, ...]
@@ -79,8 +79,8 @@ class MessagesCachedAppend(Op, frozen=True, kw_only=True, tag="messages_cached_a
 
 
 class ResultsReplace(Op, frozen=True, kw_only=True, tag="results_replace"):
-    """Results in the message of id `message` become these, which answer the same calls: what is no
-    longer needed in full is shortened, and the rest of history stays."""
+    """Replaces results in the message of id `message` with these, which answer the same calls: what
+    is no longer needed in full is shortened, and the rest of history stays."""
 
     message: str
     results: tuple[ToolResult, ...]
@@ -88,7 +88,7 @@ class ResultsReplace(Op, frozen=True, kw_only=True, tag="results_replace"):
 
 
 class MessagesUncachedAppend(Op, frozen=True, kw_only=True, tag="messages_uncached_append"):
-    """Adds messages for the next request only, behind everything that is sent again."""
+    """Adds messages for the next request only, after everything that is sent again."""
 
     needs_reason: ClassVar[bool] = False
     messages: tuple[Message, ...]
@@ -107,7 +107,7 @@ class OptionsSet(Op, frozen=True, kw_only=True, tag="options_set"):
     scope: Literal["cached", "uncached"] | None = None
 
     def over(self, options: Options) -> Options:
-        """The options with what this sets.
+        """Return the options with these changes.
 
         Raises:
             InvalidPatch: one of them is out of range.
@@ -123,9 +123,9 @@ class OptionsSet(Op, frozen=True, kw_only=True, tag="options_set"):
 
 
 class CompactionApply(Op, frozen=True, kw_only=True, tag="compaction_apply"):
-    """Cached messages from `after` up to `first_kept` give way to `summary` (none if it is empty).
-    Those behind lose what named items no longer above them. `read` and `modified` are the files
-    of everything that has gone so far, for the next compaction to carry on."""
+    """Replaces cached messages from `after` up to `first_kept` with `summary` (with nothing if it
+    is empty). The messages after them lose references to items no longer above them. `read` and
+    `modified` are the files of everything removed so far, for the next compaction to carry on."""
 
     first_kept: int
     after: int = 0
@@ -136,8 +136,8 @@ class CompactionApply(Op, frozen=True, kw_only=True, tag="compaction_apply"):
 
 
 class ItemLay(Op, frozen=True, kw_only=True, tag="item_lay"):
-    """Lays an item at the end of the library while nothing was sent, else behind the messages.
-    `in_force` are the rules and references that apply from here on, if they are others now."""
+    """Lays an item at the end of the library while nothing was sent, else after the messages.
+    `in_force` are the rules and references that apply from here on, if they changed."""
 
     needs_reason: ClassVar[bool] = False
     item: ItemId
@@ -154,8 +154,8 @@ class ItemSupersede(Op, frozen=True, kw_only=True, tag="item_supersede"):
 
 
 class LibraryConsolidate(Op, frozen=True, kw_only=True, tag="library_consolidate"):
-    """The library becomes `items`; earlier messages keep only what was typed and answered. The
-    question under way goes on naming what applies to it, with `in_place` still in full."""
+    """Makes `items` the library; earlier messages keep only what was typed and answered. The
+    current question still names what applies to it, with `in_place` still in full."""
 
     items: tuple[LaidItem, ...]
     in_place: tuple[ItemId, ...] = ()
@@ -181,9 +181,9 @@ PatchOp = (
 
 
 class Display(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a person is shown a patch. `data` is for programs: whatever JSON can hold. A face that
-    knows the renderer `renderer_id` may draw it from `renderer_props`, and one that has a chat may
-    show it there if `show_in_chat` asks for that; all others show the texts."""
+    """How a person is shown a patch. `data` is for programs: any JSON value. A user interface that
+    knows the renderer `renderer_id` may draw it from `renderer_props`, and one with a chat may show
+    it there if `show_in_chat` asks for it; all others show the texts."""
 
     title: str
     summary: str = ""
@@ -195,7 +195,7 @@ class Display(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class HookDisplay(Struct, frozen=True, kw_only=True):
-    """What is to be shown of a patch, and whose it is."""
+    """What to show of a patch, and which hook it belongs to."""
 
     hook: str
     display: Display
@@ -209,8 +209,7 @@ class Patch(Struct, frozen=True, kw_only=True):
 
 
 class OnceOps(Struct, frozen=True, kw_only=True):
-    """Operations for one request only, on a copy that nothing else is made of; and whose they
-    are."""
+    """Operations for one request only, on a copy used for nothing else; and their owner."""
 
     transformer: str
     ops: tuple[PatchOp, ...]
@@ -221,7 +220,7 @@ def op_name(op: PatchOp) -> str:
 
 
 def lacks_reason(op: PatchOp) -> bool:
-    """Whether an op has to say why, and does not."""
+    """Return whether an operation needs a reason and has none."""
     has_to = op.needs_reason or (isinstance(op, OptionsSet) and op.scope == "cached")
     return has_to and not op_reason(op)
 

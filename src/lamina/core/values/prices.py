@@ -1,6 +1,6 @@
-"""What a model charges, in US dollars.
+"""Model prices, in US dollars.
 
-Law: what nobody knows has no price, which is neither zero nor somebody else's price.
+Law: an unknown price is None, which is neither zero nor another model's price.
 """
 
 from bisect import bisect_left
@@ -11,8 +11,8 @@ from msgspec.structs import replace
 MILLION = 1_000_000
 # The source of prices of zero.
 NO_CHARGE = "no charge"
-# The prompt lengths above which a price may change: what was used is summed up between them, so
-# that sums cost what their requests cost.
+# The prompt lengths above which a price may change: usage is summed between these steps, so that a
+# sum costs what its requests cost.
 PROMPT_STEPS = (32_000, 100_000, 128_000, 200_000, 256_000, 272_000, 512_000)
 
 
@@ -22,32 +22,32 @@ class PriceTier(Struct, frozen=True, kw_only=True):
     above: int = 0
     input: float
     output: float
-    # Tokens that are read from the cache, and those that are written to it: for the usual lifetime
-    # and for the longer one. Where a vendor has no such price, they cost as much as fresh ones.
+    # Prices of tokens read from the cache and of tokens written to it: for the usual lifetime and
+    # for the longer one. Where a vendor has no such price, they cost as much as fresh ones.
     read: float
     write: float
     write_long: float
 
 
 class Prices(Struct, frozen=True, kw_only=True):
-    """What a model charges by the length of a prompt, who says so, and as of when."""
+    """A model's prices by prompt length, their source, and their date."""
 
     # The first is for any length; the others follow by length.
     tiers: tuple[PriceTier, ...]
-    # For a million tokens that are kept for an hour in a cache that was made by hand.
+    # For a million tokens kept for an hour in an explicitly created cache.
     storage: float = 0.0
     source: str = ""
     date: str = ""
 
     def tier_for(self, prompt_tokens: int) -> PriceTier:
-        """The prices of a prompt of that length, for all of its tokens and those of its answer."""
+        """Return the prices for a prompt of that length, for all of its tokens and its answer's."""
         return next(
             tier for tier in reversed(self.tiers) if prompt_tokens > tier.above or not tier.above
         )
 
     @property
     def is_free(self) -> bool:
-        """Whether nothing of it is charged for."""
+        """Whether all its prices are zero."""
         return not self.storage and not any(
             (tier.input, tier.output, tier.read, tier.write, tier.write_long) != (0.0,) * 5
             for tier in self.tiers
@@ -55,27 +55,28 @@ class Prices(Struct, frozen=True, kw_only=True):
 
 
 def price_step(prompt_tokens: int) -> int:
-    """The last of the steps that a prompt is longer than; 0 if it is longer than none."""
+    """Return the last step that a prompt is longer than; 0 if there is none."""
     at = bisect_left(PROMPT_STEPS, prompt_tokens)
     return PROMPT_STEPS[at - 1] if at else 0
 
 
 class CostSum(Struct, frozen=True, kw_only=True):
-    """What requests cost together: those with a known price, and how many others it leaves out."""
+    """The combined cost of requests: those with a known price, and how many others it leaves
+    out."""
 
     dollars: float = 0.0
     priced: int = 0
     unpriced: int = 0
 
     def plus(self, cost: float | None, requests: int = 1) -> "CostSum":
-        """The sum with more requests; None if nobody knows what those cost."""
+        """Return the sum with more requests; `cost` None means that their price is unknown."""
         if cost is None:
             return replace(self, unpriced=self.unpriced + requests)
         return replace(self, dollars=self.dollars + cost, priced=self.priced + requests)
 
     @property
     def known(self) -> float | None:
-        """The dollars, if the price of anything is known."""
+        """The amount in dollars, if any price is known."""
         return None if self.unpriced and not self.priced else self.dollars
 
 
@@ -90,7 +91,8 @@ def flat_prices(
     source: str = "",
     date: str = "",
 ) -> Prices:
-    """Prices that are the same for any length; those of cached tokens are factors on the first."""
+    """Return prices that are the same for any length; those of cached tokens are factors on the
+    first."""
     tier = PriceTier(
         input=input_price,
         output=output_price,

@@ -1,7 +1,7 @@
-"""The prompt: segments in wire order, and the strands of messages that they are kept in.
+"""The prompt: segments in wire order, and the strands of messages in which they are stored.
 
-Laws: a segment's digest says what is on the wire, nothing else. A strand gives the same links
-whether it was extended message by message, made at once, or taken up from a record of its totals.
+Laws: a segment's digest covers what is on the wire, nothing else. A strand gives the same links
+whether it was extended message by message, built at once, or restored from a record of its totals.
 """
 
 from array import array
@@ -33,7 +33,7 @@ WireRole = Literal["tools", "system", "user", "assistant", "tool"]
 
 class ToolReferences(Struct, frozen=True, gc=False, tag="tool_references", kw_only=True):
     """The result of a search for tools, on a wire that loads them late: it names them, and their
-    definitions go beside the list. `text` is what it says where none can be loaded."""
+    definitions are sent beside the list. `text` is its text where none can be loaded."""
 
     call_id: str
     name: str
@@ -46,8 +46,8 @@ Content = Text | Image | ToolCall | ToolResult | ToolReferences | Thinking | Too
 
 class Segment(Struct, frozen=True, kw_only=True, gc=False):
     """A run of bytes on the wire. `message` groups the segments of one wire message; `source` says
-    where the bytes come from; `cached` says whether they will stand there again in the next
-    request; `shared` whether another session that begins like this one has them, too."""
+    where the bytes come from; `cached` whether they will be there again in the next request;
+    `shared` whether another session that starts like this one has them, too."""
 
     layer: Layer
     role: WireRole
@@ -61,7 +61,7 @@ class Segment(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def text(self) -> str:
-        """Its text; empty for what is none, as a picture."""
+        """Its text; empty if it is not text, such as a picture."""
         match self.content:
             case (
                 Text(text=text)
@@ -77,9 +77,9 @@ class Segment(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Standing(Struct, frozen=True, gc=False, kw_only=True):
-    """What stands before a place in a prompt, as thinking is bound to it: the digest of the front,
-    the running digest of the messages without their thinking, and the last thinking, by the digest
-    of its signature."""
+    """What precedes a place in a prompt, in the sense in which thinking is bound to it: the digest
+    of the front, the running digest of the messages without their thinking, and the last thinking,
+    by the digest of its signature."""
 
     front: str = ""
     bare: str = ""
@@ -87,7 +87,7 @@ class Standing(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class SegmentLink(Struct, frozen=True, gc=False):
-    """A segment with what all segments up to it amount to, so that totals cost nothing."""
+    """A segment with the totals of all segments up to it, so that totals are free."""
 
     segment: Segment
     tokens: int
@@ -95,9 +95,9 @@ class SegmentLink(Struct, frozen=True, gc=False):
 
 
 class Prompt(Struct, frozen=True, kw_only=True):
-    """A request as segments: front (tools, L1, library), history, what is asked in this turn, the
-    steps taken since, and the uncached tail. What grows is a chain, so that a request costs what it
-    adds."""
+    """A request as segments: front (tools, L1, library), history, this turn's question, the steps
+    taken since, and the uncached tail. Growing parts are chains, so that a request costs only what
+    it adds."""
 
     front: Chain[SegmentLink] = Chain()
     history: Chain[SegmentLink] = Chain()
@@ -106,7 +106,7 @@ class Prompt(Struct, frozen=True, kw_only=True):
     tail: tuple[Segment, ...] = ()
     # What an answer's thinking will be bound to; None if its model binds none.
     standing: Standing | None = None
-    # Derived, and asked for often: what all of it amounts to, and where each part ends.
+    # Derived, and often needed: the totals, and where each part ends.
     tokens: int = 0
     ends: tuple[int, int, int, int, int] = (0, 0, 0, 0, 0)
 
@@ -116,7 +116,7 @@ class Prompt(Struct, frozen=True, kw_only=True):
         for links in (self.front, self.history, self.steps):
             if links:
                 tokens += links[-1].tokens
-        # Nearly always there is one, or none.
+        # Nearly always there are none, or one.
         for segment in (*self.asked, *self.tail):
             tokens += segment.tokens
         force_setattr(self, "tokens", tokens)
@@ -127,18 +127,18 @@ class Prompt(Struct, frozen=True, kw_only=True):
 
     @property
     def offers_tools(self) -> bool:
-        """Whether tools stand in front of it."""
+        """Whether tools precede it."""
         return bool(self.front) and isinstance(self.front[0].segment.content, ToolDefinition)
 
     def __iter__(self) -> Iterator[Segment]:
         return self.since(0)
 
     def since(self, index: int) -> Iterator[Segment]:
-        """The segments from `index` on."""
+        """Return the segments from `index` on."""
         return chain.from_iterable(self._since(index))
 
     def _since(self, index: int) -> Iterator[Sequence[Segment]]:
-        # Part by part, by arithmetic alone: most of those who ask want the last few segments.
+        # Part by part, by arithmetic alone: most callers want the last few segments.
         front, history, asked, steps, end = self.ends
         if index < front:
             yield [link.segment for link in self.front.since(index)]
@@ -161,12 +161,12 @@ class Prompt(Struct, frozen=True, kw_only=True):
 
     @property
     def turn(self) -> tuple[Segment, ...]:
-        """What belongs to the turn under way."""
+        """The segments of the current turn."""
         return tuple(self.since(self.ends[1]))
 
     @property
     def digest(self) -> str:
-        """Of all segments, and of where each part ends."""
+        """The digest of all segments and of where each part ends."""
         chains = [links[-1].running if links else "" for links in (self.front, self.history)]
         steps = self.steps[-1].running if self.steps else ""
         asked, tail = ([s.digest for s in part] for part in (self.asked, self.tail))
@@ -175,7 +175,7 @@ class Prompt(Struct, frozen=True, kw_only=True):
 
     @property
     def last_message(self) -> str:
-        """The id of the last message that is not for this request alone; empty if there is none."""
+        """The id of the last message that is not for this request only; empty if there is none."""
         if self.steps:
             return self.steps[-1].segment.message
         if self.asked:
@@ -183,8 +183,8 @@ class Prompt(Struct, frozen=True, kw_only=True):
         return self.history[-1].segment.message if self.history else ""
 
     def ends_with(self, digests: Sequence[str], start: int) -> bool:
-        """Whether `digests` are those of the segments from `start` on. Running digests decide it of
-        whole chains, so that history need not be rendered."""
+        """Return whether `digests` are those of the segments from `start` on. Running digests
+        decide this for whole chains, so that history need not be rendered."""
         front, history, asked, steps, end = self.ends
         if len(digests) != end - min(start, end):
             return False
@@ -201,7 +201,7 @@ class Prompt(Struct, frozen=True, kw_only=True):
         )
 
     def tokens_until(self, index: int) -> int:
-        """Tokens of the first `index` segments."""
+        """Return the tokens of the first `index` segments."""
         front, history, asked, steps, end = self.ends
         if index >= end:
             return self.tokens
@@ -210,7 +210,7 @@ class Prompt(Struct, frozen=True, kw_only=True):
         for links, start, until in parts:
             if start < until and index > start:
                 tokens += links[min(index, until) - start - 1].tokens
-        # Empty slices where `index` stands in front of them.
+        # Slices are empty where `index` comes before them.
         for segment in (
             *self.asked[: max(0, index - history)],
             *self.tail[: max(0, index - steps)],
@@ -219,11 +219,11 @@ class Prompt(Struct, frozen=True, kw_only=True):
         return tokens
 
     def shared_run(self) -> int:
-        """How many leading segments other sessions have that begin like this one."""
+        """How many leading segments are shared with other sessions that start like this one."""
         return sum(1 for _ in takewhile(lambda link: link.segment.shared, self.front))
 
     def cached_run(self) -> int:
-        """How many leading segments the next request begins with: up to the first uncached."""
+        """How many leading segments the next request starts with: up to the first uncached one."""
         _, run, _, steps, _ = self.ends
         for segment in self.asked:
             if not segment.cached:
@@ -234,7 +234,7 @@ class Prompt(Struct, frozen=True, kw_only=True):
 
 
 def _goes_on_with(links: Chain[SegmentLink], start: int, digests: Sequence[str]) -> bool:
-    """Whether the links from `start` on, to the end of the chain, have these digests."""
+    """Return whether the links from `start` to the end of the chain have these digests."""
     if not digests:
         return True
     running = links[start - 1].running if start > 0 else ""
@@ -244,23 +244,23 @@ def _goes_on_with(links: Chain[SegmentLink], start: int, digests: Sequence[str])
 
 
 def _are(segments: tuple[Segment, ...], digests: Sequence[str]) -> bool:
-    """Whether the last of the segments have these digests, one each."""
+    """Return whether the last segments have these digests, one each."""
     own = segments[len(segments) - len(digests) :]
     return all(map(eq, (segment.digest for segment in own), digests))
 
 
 def run_on(running: str, digest: str) -> str:
-    """The running digest with one more at its end."""
+    """Return the running digest with one more digest added."""
     return sha256((running + digest).encode()).hexdigest()
 
 
 def total_tokens(links: Chain[SegmentLink]) -> int:
-    """What the segments of a chain amount to."""
+    """Return the tokens of all segments of a chain."""
     return links[-1].tokens if links else 0
 
 
 class LayerSize(Struct, frozen=True, kw_only=True):
-    """How large a layer of a request is, and its digest."""
+    """The size of a layer of a request, and its digest."""
 
     layer: Layer
     tokens: int
@@ -273,7 +273,7 @@ Render = Callable[[Message, Standing | None], tuple[list[Segment], Standing | No
 # What stands after the segments of a message.
 Advance = Callable[[Standing, Sequence[Segment]], Standing]
 _DIGEST = 32
-# A running digest in so many is kept; those between are made again when they are looked at.
+# Every so many segments a running digest is stored; those between are computed again on access.
 _STRIDE = 16
 NO_ENDS: Chain[int] = Chain()
 NO_LINKS: Chain[SegmentLink] = Chain()
@@ -281,7 +281,7 @@ NO_LINKS: Chain[SegmentLink] = Chain()
 
 class StrandRecord(Struct, frozen=True, kw_only=True):
     """The totals of a strand: how many segments each message has, how many tokens each segment has,
-    and the running digest up to every 16th of them, and up to the last; machine words and raw
+    and the running digests up to every 16th of them, and up to the last; machine words and raw
     digests. Those three grow at their ends as the strand does. `standing` is what stands after the
     last message, for a model that binds thinking."""
 
@@ -293,7 +293,7 @@ class StrandRecord(Struct, frozen=True, kw_only=True):
 
 
 class Strand:
-    """Extended by what was appended since the last time."""
+    """The rendered messages, extended by those appended since the last time."""
 
     def __init__(self) -> None:
         self._messages: Chain[Message] = Chain()
@@ -312,10 +312,10 @@ class Strand:
         base: Standing | None = None,
         advance: Advance | None = None,
     ) -> Chain[SegmentLink]:
-        """The links of the messages from `start` on. For a model that binds thinking, `base` is
-        what stands before them: if that changed, their thinking is judged again."""
+        """Return the links of the messages from `start` on. For a model that binds thinking, `base`
+        is what stands before them: if that changed, their thinking is judged again."""
         if start >= len(messages):
-            # As in most turns, which take no steps.
+            # The usual case: the turn has no steps.
             self._messages, self._start = messages, start
             self._ends, self._links = NO_ENDS, NO_LINKS
             self._base = self.standing = base
@@ -348,24 +348,24 @@ class Strand:
         return links
 
     def _segments_of(self, place: int) -> list[Segment]:
-        """The segments of one of the messages that are known."""
+        """Return the segments of a known message."""
         begin = self._ends[place - 1] if place else 0
         return [self._links[at].segment for at in range(begin, self._ends[place])]
 
     def _count_known(self, messages: Chain[Message], start: int) -> int:
-        """How many of the messages from `start` on have their segments already."""
+        """Return how many of the messages from `start` on already have their segments."""
         shared = 0
         if start == self._start:
             shared = max(0, messages.shared_with(self._messages) - start)
             if shared >= len(self._ends):
                 return len(self._ends)
-        # Another chain: what still stands unchanged at its front keeps its segments.
+        # Another chain: what is unchanged at its front keeps its segments.
         own, others = self._messages.since(self._start + shared), messages.since(start + shared)
         pairs = zip(own, others, strict=False)
         return shared + sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
 
     def freeze(self, messages: Chain[Message]) -> StrandRecord | None:
-        """The totals of the first of `messages`; None if the strand is of others."""
+        """Return the totals of the first of `messages`; None if the strand belongs to others."""
         length = messages.shared_with(self._messages)
         if self._start or not length or length < len(self._ends):
             return None
@@ -409,7 +409,7 @@ class Strand:
             if last_rendering[0] != place:
                 own = render(message := messages[place])
                 if left_out := len(own) - segments[place]:
-                    # Of a message's thinking, what is not sent always comes last.
+                    # The unsent parts of a message's thinking always come last.
                     own = render(message.without_last_thinking(left_out))
                 last_rendering = (place, own)
             segment = last_rendering[1][index - (ends[place - 1] if place else 0)]
@@ -437,7 +437,7 @@ class Strand:
 
 
 def link_segments(links: Chain[SegmentLink], segments: Iterable[Segment]) -> Chain[SegmentLink]:
-    """`links` with `segments` behind, each with the totals up to it."""
+    """Return `links` with `segments` added, each with the totals up to it."""
     last = links[-1] if links else None
     tokens, running = (last.tokens, last.running) if last else (0, "")
     additions = []

@@ -18,7 +18,7 @@ BoundaryKind = Literal[
 
 
 class Boundary(Struct, frozen=True, kw_only=True):
-    """A moment at which the prefix is dead anyway, or at which it is worth killing."""
+    """A point at which the prefix is dead anyway, or at which discarding it pays off."""
 
     kind: BoundaryKind
     reason: str
@@ -28,7 +28,7 @@ Placement = Literal["library", "above", "message", "left_out"]
 
 
 class ContextItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One item of a request: where it stands, what it costs, and why it is there or not."""
+    """One item of a request: where it stands, what it costs, and why it is included or not."""
 
     item: ItemId
     version: str
@@ -59,11 +59,11 @@ WHOLE_POOL = "whole_pool"
 
 
 class ContextTool(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A tool of a request's list. One that was `kept` joined for an earlier question; one that was
-    chosen later than the list could change stands among the items instead."""
+    """A tool of a request's list. One marked `kept` joined for an earlier question; one chosen
+    after the list could no longer change stands among the items instead."""
 
     item: ItemId
-    # The name that the model knows it by.
+    # The name by which the model knows it.
     name: str = ""
     tokens: int = 0
     include: Include = "always"
@@ -81,7 +81,7 @@ class ContextTool(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class LeftOut(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that is not in the request, with its reason. `what` is an item id or a name."""
+    """Something that is not in the request, and why. `what` is an item id or a name."""
 
     what: str
     reason: Literal[
@@ -91,17 +91,17 @@ class LeftOut(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ]  # fmt: skip
     detail: str
     tokens: int = 0
-    # The folder, tag or note that it would have come along with.
+    # The folder, tag or note it would have come along with.
     source: str = ""
-    # How well it fits the question, of what others were chosen over.
+    # How well it matches the question, if others were preferred.
     score: float | None = None
-    # Why nothing was chosen at all, where that is why.
+    # Why nothing was chosen at all, if that is the reason.
     lacking: Evidence | None = None
 
 
 class Attachments(Struct, frozen=True, kw_only=True):
-    """What applies to a turn, what of it cannot be had, and what a person should know about it.
-    Every step of a turn adds to it with `+`, and hands it on whole."""
+    """The items that apply to a turn, those that are unavailable, and what a person should know
+    about them. Every step of a turn adds to it with `+` and passes it on whole."""
 
     attachments: tuple[Attachment, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
@@ -117,7 +117,7 @@ class Attachments(Struct, frozen=True, kw_only=True):
     def without(
         self, items: Container[ItemId], report: Callable[[Attachment], LeftOut]
     ) -> "Attachments":
-        """Less some items, with a report of each."""
+        """Return it without some items, with a report for each."""
         reports = tuple(report(a) for a in self.attachments if a.item.id in items)
         if not reports:
             return self
@@ -131,7 +131,7 @@ NOTHING = Attachments()
 
 
 class GatheredItems(Struct, frozen=True, kw_only=True):
-    """What one reference of a person brings: the item it names, then what comes along with it."""
+    """The items that one reference brings: the named item, then those that come along with it."""
 
     readings: tuple[LoadedItem, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
@@ -139,8 +139,8 @@ class GatheredItems(Struct, frozen=True, kw_only=True):
 
 
 class Break(Struct, frozen=True, kw_only=True):
-    """The first place at which this request differs from what was sent before. `reason` is what
-    was recorded for all that moved."""
+    """The first place where this request differs from what was sent before. `reason` is the
+    recorded reason for everything that moved."""
 
     layer: Layer
     segment: int
@@ -150,7 +150,7 @@ class Break(Struct, frozen=True, kw_only=True):
 
 
 class MovedPlace(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A place at which a request differs from what was sent before, and what stood there."""
+    """A place where a request differs from what was sent before, and what stood there."""
 
     layer: Layer
     segment: int
@@ -166,13 +166,13 @@ class Agreement(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reprocessed: int = 0
     broke: Break | None = None
     first: bool = False
-    # What moved with no reason on the path that covers it.
+    # What moved without a reason on the path that covers it.
     unexplained: tuple[MovedPlace, ...] = ()
 
 
 class WarmStart(Struct, frozen=True, kw_only=True):
-    """What a provider should read of a request because another session, or another branch of this
-    one, sent the same beginning at `at`: so many tokens, as they are counted here."""
+    """What a provider should be able to read from its cache because another session, or another
+    branch of this one, sent the same beginning at `at`: so many tokens, as counted here."""
 
     tokens: int
     at: float
@@ -186,7 +186,7 @@ CacheMeaning = Literal[
 
 
 class CacheVerdict(Struct, frozen=True, kw_only=True):
-    """What the provider reported as cached against what was to be expected."""
+    """What the provider reported as cached, compared with what was expected."""
 
     expected: int
     reported: int
@@ -195,7 +195,7 @@ class CacheVerdict(Struct, frozen=True, kw_only=True):
 
 
 class Fit(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The budget of a request: how large each part is, and what the limit was."""
+    """The budget of a request: the size of each part, and the limit."""
 
     window: int
     reserve: int
@@ -209,18 +209,18 @@ class Fit(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class HistoryPrice(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What history costs where the cached prefix is dead: read afresh as it stands, or with a
-    summary in place of its older part. In US dollars; None where a price is not known."""
+    """The cost of history where the cached prefix is dead: read again in full, or with a summary in
+    place of its older part. In US dollars; None where a price is unknown."""
 
-    # Of history without a summary of it.
+    # For history without a summary.
     tokens: int
     keep_cost: float | None = None
-    # What a summary stands for, or would; 0 if there is nothing to sum up.
+    # The tokens that a summary replaces, or would replace; 0 if there is nothing to summarise.
     older_tokens: int = 0
     summary_tokens: int = 0
-    # The summary and, read afresh, what stands then.
+    # For the summary, and for reading the result once.
     summary_cost: float | None = None
-    # On every later request.
+    # For every later request.
     summary_saving: float | None = None
     is_summarised: bool = False
 
@@ -232,18 +232,18 @@ class RequestContext(Struct, frozen=True, kw_only=True, omit_defaults=True):
     target: str
     items: tuple[ContextItem, ...] = ()
     tools: tuple[ContextTool, ...] = ()
-    # Those of them that may be called; None if all of them may.
+    # The tools of the list that may be called; None if all may.
     allowed_tools: tuple[str, ...] | None = None
     left_out: tuple[LeftOut, ...] = ()
     boundaries: tuple[Boundary, ...] = ()
     agreement: Agreement = Agreement(first=True)
-    # What may be read beyond what was sent on this path; None if that is nothing.
+    # What may be read from a cache beyond what was sent on this path; None if nothing.
     warm: WarmStart | None = None
     fit: Fit = Fit(window=0, reserve=0, tokens=0)
-    # What keeping history costs, and what a summary of it; where the cached prefix was dead.
+    # The cost of keeping history and of summarising it, if the cached prefix was dead.
     history_price: HistoryPrice | None = None
     warnings: tuple[str, ...] = ()
 
     def allows(self, tool: str) -> bool:
-        """Whether a tool of the list, by its name, may be called."""
+        """Return whether a tool of the list, by its name, may be called."""
         return self.allowed_tools is None or tool in self.allowed_tools

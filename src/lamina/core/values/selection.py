@@ -1,6 +1,5 @@
-"""What is searched, how it is searched, and the result; and what a question would choose of an
-agent's rules, references and tools, with what it narrowly would not.
-"""
+"""What is searched, how, and the result; and which of an agent's rules, references and tools a
+question would choose or narrowly miss."""
 
 from collections.abc import Mapping
 from typing import Literal, get_args
@@ -12,11 +11,11 @@ from lamina.core.values.item import ItemId, Provenance
 from lamina.errors import InvalidSetting
 
 Preset = Literal["conservative", "normal", "aggressive"]
-# How an item came to be part of a request besides being included always or by hand.
+# How an item came to be part of a request, apart from being always or manually included.
 Origin = Literal["search", "lexical", "expansion", "relation", "glob", "result", "model"]
 
-# Unrelated texts score up to 0.15 or so, and of the tools that questions need hardly any that is
-# found scores less.
+# Unrelated texts score up to about 0.15, and hardly any tool that a question needs and search finds
+# scores less.
 FLOOR = 0.15
 
 
@@ -68,13 +67,13 @@ class SearchSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_gated(self) -> bool:
-        """Whether the gate counts: a floor of one's own says what is enough."""
+        """Whether the gate counts: a custom floor replaces it."""
         return self.gate and self.floor == FLOOR
 
 
-# Law: of one question, the more eager takes all that the less eager takes. That is so because they
-# agree on the floor, the gate and what is sure: with a lower floor other items would be claimed by
-# parts of the question, and push out what fits it as a whole.
+# Law: for one question, the more eager preset takes everything that the less eager one takes. This
+# works because they agree on the floor, the gate and the threshold for certainty: with a lower
+# floor, parts of the question would claim other items and push out those that match it as a whole.
 _PRESETS: dict[str, SearchSettings] = {
     "conservative": SearchSettings(top_k=10, top_n=3),
     "normal": SearchSettings(),
@@ -89,7 +88,7 @@ _PRESETS: dict[str, SearchSettings] = {
 
 
 def preset(name: Preset) -> SearchSettings:
-    """The settings that go by this name.
+    """Return the settings of this preset.
 
     Raises:
         InvalidSetting: there is no such preset.
@@ -102,8 +101,8 @@ def preset(name: Preset) -> SearchSettings:
 def read_search(
     name: str, value: object, standing: SearchSettings = _PRESETS["normal"]
 ) -> SearchSettings:
-    """The search that a person means by the name of a preset, by the parts that differ from
-    `standing`, or by whether to search at all. `name` is what the setting is called.
+    """Return the search settings given by a preset's name, by the parts that differ from
+    `standing`, or by whether to search at all. `name` is the name of the setting.
 
     Raises:
         InvalidSetting: it is none of these, or a part is wrong.
@@ -125,8 +124,9 @@ def read_search(
 
 
 class Document(Struct, frozen=True, gc=False):
-    """An item as it is searched: by chunks of its text, the first of which names it. Where the
-    texts are elsewhere, `digests` (sha256 of their UTF-8) stand for them, and `chunks` is empty."""
+    """An item as it is searched: by chunks of its text, the first of which names it. If the texts
+    are stored elsewhere, `digests` (sha256 of their UTF-8) stand for them, and `chunks` is empty.
+    """
 
     id: ItemId
     chunks: tuple[str, ...] = ()
@@ -134,18 +134,18 @@ class Document(Struct, frozen=True, gc=False):
 
     @property
     def size(self) -> int:
-        """How many chunks it has."""
+        """The number of its chunks."""
         return len(self.chunks) or len(self.digests)
 
     def chunk(self, place: int) -> str:
-        """The text of a chunk; empty if it is not at hand."""
+        """Return the text of a chunk; empty if it is not available."""
         return self.chunks[place] if self.chunks else ""
 
 
 class QueryPart(Struct, frozen=True, kw_only=True):
     """One thing that is asked; parts of `recent` turns weigh less and claim no place. The `whole`
-    is the question itself, of which the others are parts. A part that `claims` gets an item.
-    `source` is the item or result that the text is taken from."""
+    is the question itself, which contains the others. A part that `claims` gets an item. `source`
+    is the item or result that the text comes from."""
 
     text: str
     weight: float = 1.0
@@ -160,7 +160,7 @@ class Query(Struct, frozen=True, kw_only=True):
 
 
 class Evidence(Struct, frozen=True, kw_only=True):
-    """What speaks for the best of what a question found, and how much is needed."""
+    """The evidence for a question's best match, and how much is needed."""
 
     found: float
     needed: float
@@ -172,11 +172,11 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
     @property
     def verdict(self) -> str:
-        """Why nothing is chosen, if it does not suffice."""
+        """Why nothing is chosen, if the evidence does not suffice."""
         return self.judge("the best")
 
     def judge(self, best: str) -> str:
-        """The same, with what the best one is called."""
+        """Return the same, with the name of the best match."""
         return (
             f"nothing stood out for this question: the evidence for {best} is "
             f"{self.found:.2f}, and {self.needed:.2f} is needed"
@@ -184,9 +184,9 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
 
 class SelectedItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An item that was chosen. `score` is its cosine, None where no embedding could be had;
-    `chunk` is the text that fitted best, if it is at hand, and `place` which one of the document's
-    it is; `source` the item or result that led to it."""
+    """A chosen item. `score` is its cosine, None if no embedding was available; `chunk` is the best
+    matching text, if available, and `place` its position in the document; `source` is the item or
+    result that led to it."""
 
     item: ItemId
     score: float | None = None
@@ -201,8 +201,8 @@ class SelectedItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ChosenItem(Struct, frozen=True, kw_only=True):
-    """Something that a question would bring. `part` is the part of the question that it fits best,
-    `chunk` the text of it that does."""
+    """Something that a question would bring. `part` is the part of the question that it matches
+    best, `chunk` the matching text."""
 
     item: str
     kind: str
@@ -219,9 +219,9 @@ class ChosenItem(Struct, frozen=True, kw_only=True):
 
 
 class NearMiss(Struct, frozen=True, kw_only=True):
-    """What only just was not chosen. `score` is its likeness to the question, None where it was
-    searched by words alone or not recorded; up to `floor` nothing is chosen, from `threshold` on
-    everything; in between the best `most` are."""
+    """An item that was narrowly missed. `score` is its similarity to the question, None if it was
+    searched by words only or not recorded; up to `floor` nothing is chosen, from `threshold` on
+    everything; in between, the best `most` are."""
 
     item: str
     kind: str
@@ -232,13 +232,13 @@ class NearMiss(Struct, frozen=True, kw_only=True):
     threshold: float
     most: int
     why: str
-    # Whether that was recorded with the request, or is how it would be now.
+    # Whether this was recorded with the request, or is computed now.
     as_of: Literal["request", "now"]
 
 
 class AgentChoice(Struct, frozen=True, kw_only=True):
-    """The choice. `tokens` are those of what search chose; `always` of what is in anyway. `method`
-    says whether meaning was looked at or words alone."""
+    """The choice. `tokens` are those of the items that search chose; `always` those of items
+    included anyway. `method` says whether meaning was compared or only words."""
 
     question: str
     preset: str

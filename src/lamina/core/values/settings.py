@@ -1,4 +1,4 @@
-"""Settings of a session, and what is known of the target it talks to."""
+"""Settings of a session, and what is known about its target."""
 
 from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
@@ -26,8 +26,8 @@ LOCAL_WIRES = ("llamacpp", "llamacpp_tools")
 if TYPE_CHECKING:
 
     class SearchSetting:
-        """What type checkers know of a search: a preset's name and parts may be given for it, and
-        what is there to be read is `SearchSettings`."""
+        """What type checkers see of a search: it accepts a preset's name and parts, and reads as
+        `SearchSettings`."""
 
         def __get__(self, settings: object, owner: object) -> SearchSettings: ...
 
@@ -40,8 +40,8 @@ else:
 
 
 class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a session decides what is sent. Every limit is in tokens; None means that there is none
-    of its own."""
+    """How a session decides what is sent. Every limit is in tokens; None means no limit of its
+    own."""
 
     promotion: Promotion = "lazy"
     """Where texts that were sent stand later: where they were sent first (`lazy`), or from the next
@@ -172,7 +172,7 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def spend_limits(self) -> SpendLimits:
-        """The most that may be spent."""
+        """The spending limits."""
         return SpendLimits(turn=self.spend_turn, session=self.spend_session, day=self.spend_day)
 
     @property
@@ -190,7 +190,7 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
             value = getattr(self, name)
             if value is not None and not _within(value, 0):
                 raise InvalidSetting(name, value, "must be a number from 0 on")
-        # Refuses what an option would.
+        # Refuses values that an option would refuse.
         Options(temperature=self.temperature, top_p=self.top_p, max_tokens=self.max_tokens)
         if self.max_requests is not None and self.max_requests < 1:
             raise InvalidSetting("max_requests", self.max_requests, "must be at least 1")
@@ -202,9 +202,9 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
                 raise InvalidSetting(name, share, "is a share: above 0 and at most 1")
 
 
-# The highest that any vendor takes.
+# The highest value that any vendor accepts.
 MAX_TEMPERATURE = 2.0
-# The settings that are options where nothing else sets these.
+# The settings that serve as options where nothing else sets these.
 OPTION_SETTINGS = ("temperature", "top_p", "max_tokens")
 _SEARCHES = ("guide_search", "tool_search")
 _LIMITS = (
@@ -221,8 +221,8 @@ def _within(value: float, low: float, high: float = float("inf")) -> bool:
 
 
 def require_usable(values: Settings | Options, names: Collection[str] | None = None) -> None:
-    """Refuses values that no model takes and no search works with, of the fields in `names`, or of
-    all. Asked of what is given; a journal that holds such a value is read all the same.
+    """Refuses values that no model accepts and no search works with, in the fields `names` or in
+    all. Applied to new values; a journal with such a value can still be read.
 
     Raises:
         InvalidSetting: one of them is out of range.
@@ -243,20 +243,20 @@ def require_usable(values: Settings | Options, names: Collection[str] | None = N
 
 
 class CacheRules(Struct, frozen=True, kw_only=True):
-    """How a target caches prefixes. `lifetime_s` None: as long as the server's process lives."""
+    """How a target caches prefixes. `lifetime_s` None: as long as the server's process runs."""
 
     minimum: int = 0
     step: int = 1
     lifetime_s: float | None = 300.0
     explicit: bool = False
-    # Whether what a server answered is in its cache, too, as in a slot of llama.cpp.
+    # Whether the server's answers are in its cache, too, as in a llama.cpp slot.
     keeps_answers: bool = False
-    # How long entries can be kept instead, at a price.
+    # How long entries can be kept instead, for a price.
     long_lifetime_s: float | None = None
 
 
 class Target(Struct, frozen=True, kw_only=True):
-    """A provider and model with what the planner has to know of them."""
+    """A provider and model, with the facts the planner needs."""
 
     provider: str
     model: str
@@ -264,34 +264,34 @@ class Target(Struct, frozen=True, kw_only=True):
     window: int
     max_output: int
     cache: CacheRules
-    # The longest prompt, where that is less than the window.
+    # The longest prompt, if it is shorter than the window.
     max_input: int | None = None
-    # Who says so of these limits; empty if they are what any model of the provider has.
+    # The source of these limits; empty if they are the provider's defaults for any model.
     limits_source: str = ""
     encoding: str = "o200k_base"
     exact_tokens: bool = False
     token_factor: float = 1.0
-    # None if nobody knows them; what costs nothing has prices of zero.
+    # None if unknown; free models have prices of zero.
     prices: Prices | None = None
-    # Whether a request can name those of its tools that may be called, without moving its prefix.
+    # Whether a request can name the tools that may be called without moving its prefix.
     restricts_tools: bool = False
-    # Whether it can be held to citing sources, without which it would cite none.
+    # Whether it can be required to cite sources; without that it would cite none.
     enforces_citations: bool = False
-    # Whether it takes a temperature and a `top_p`; models that reason refuse requests with them.
+    # Whether it accepts a temperature and a `top_p`; reasoning models refuse requests with them.
     takes_sampling: bool = True
-    # Whether it takes its thinking back only behind what stood in front of it when it thought it.
+    # Whether it accepts its thinking back only after the same prefix as when it was written.
     binds_thinking: bool = False
-    # The models whose thinking it reads besides its own, as shell patterns.
+    # Other models whose thinking it reads, as shell patterns.
     reads_thinking: tuple[str, ...] = ()
-    # The words it takes for how much it is to think; None if nobody knows them.
+    # The reasoning efforts it accepts; None if unknown.
     efforts: tuple[str, ...] | None = None
-    # Whether it takes pictures; where it does not, words stand for them.
+    # Whether it accepts pictures; if not, they are replaced by words.
     sees_pictures: bool = True
-    # Whether a result can load tools whose definitions do not stand in the prefix.
+    # Whether a result can load tools whose definitions are not in the prefix.
     loads_tools: bool = False
-    # How many tools a request takes; 0 if nothing is known of a limit.
+    # The maximum number of tools in a request; 0 if no limit is known.
     max_tools: int = 0
-    # Where it is reached, if not where its SDK looks, and the environment variable with its key.
+    # Its address, if not where its SDK looks, and the environment variable with its key.
     base_url: str = ""
     key_env: str = ""
 
@@ -302,38 +302,38 @@ class Target(Struct, frozen=True, kw_only=True):
 
     @property
     def routes_by_key(self) -> bool:
-        """Whether requests are routed to machines by a key that goes along with them."""
+        """Whether requests are routed to machines by a key sent with them."""
         return self.wire == "openai" and self.provider == "openai"
 
     def taken_effort(self, effort: str | None) -> str | None:
-        """What it is told of how much it is to think: nothing, if it has no such word."""
+        """Return the reasoning effort sent to it: None if it does not know the word."""
         return effort if self.efforts is None or effort in self.efforts else None
 
     def reads_thinking_of(self, model: str) -> bool:
-        """Whether it reads what a model of its provider thought: its own thinking, or that of a
-        model it is known to read. Anything else is dropped before it sees it."""
+        """Return whether it reads the thinking of a model of its provider: its own, or that of a
+        model it is known to read. All other thinking is dropped before it sees it."""
         return model == self.model or any(
             fnmatchcase(model, pattern) for pattern in self.reads_thinking
         )
 
     @property
     def bars_tools(self) -> bool:
-        """Whether `restricts_tools` can be said on its wire."""
+        """Whether its wire can express `restricts_tools`."""
         return self.restricts_tools and self.wire in ("openai", "llamacpp")
 
     @property
     def loads_late(self) -> bool:
-        """Whether `loads_tools` can be said on its wire."""
+        """Whether its wire can express `loads_tools`."""
         return self.loads_tools and self.wire == "anthropic"
 
     @property
     def takes_citations(self) -> bool:
-        """Whether `enforces_citations` can be said on its wire."""
+        """Whether its wire can express `enforces_citations`."""
         return self.enforces_citations and self.wire in LOCAL_WIRES
 
 
 def cache_rules(settings: Settings, target: Target) -> CacheRules:
-    """How a target caches for a session: entries live as long as its settings say."""
+    """Return how a target caches for a session: entries live as long as its settings say."""
     rules = target.cache
     if settings.cache_lifetime_s is not None:
         return replace(rules, lifetime_s=settings.cache_lifetime_s)

@@ -1,6 +1,6 @@
-"""Money: limits, what is reserved and settled for requests, and what that comes to.
+"""Money: limits, reservations and settlements of requests, and their sums.
 
-Law: an amount that nobody knows is None, never 0.
+Law: an unknown amount is None, never 0.
 """
 
 from typing import Literal
@@ -11,14 +11,14 @@ from lamina.core.values.usage import Usage
 
 SpendScope = Literal["turn", "session", "day"]
 SPEND_SCOPES: tuple[SpendScope, ...] = ("turn", "session", "day")
-# What a request was for: an answer, a plan of tool calls, a summary of history, or creating an
-# explicit cache. Storing that cache is no request, and paid for by the time that it was kept.
+# The purpose of a request: an answer, a plan of tool calls, a summary of history, or creating an
+# explicit cache. Storing that cache is not a request; it is paid for by time.
 SpendPurpose = Literal["answer", "plan", "summary", "cache", "storage"]
 SpendState = Literal["open", "settled", "released", "cleared"]
 
 
 class SpendLimits(Struct, frozen=True, kw_only=True):
-    """The most that may be spent, in US dollars; None where there is no limit."""
+    """Spending limits, in US dollars; None where there is no limit."""
 
     turn: float | None = None
     session: float | None = None
@@ -28,7 +28,7 @@ class SpendLimits(Struct, frozen=True, kw_only=True):
         return any(getattr(self, scope) is not None for scope in SPEND_SCOPES)
 
     def strictest(self, other: "SpendLimits") -> "SpendLimits":
-        """The lower limit of each scope."""
+        """Return the lower limit of each scope."""
 
         def lower(one: float | None, two: float | None) -> float | None:
             return min((limit for limit in (one, two) if limit is not None), default=None)
@@ -41,8 +41,8 @@ class SpendLimits(Struct, frozen=True, kw_only=True):
 
 
 class SpendRequest(Struct, frozen=True, kw_only=True):
-    """A request that is about to be sent, with its price range in US dollars. `turn` None goes on
-    with the turn that its session was in last."""
+    """A request about to be sent, with its price range in US dollars. `turn` None continues the
+    turn that its session was in last."""
 
     at: float
     day: str
@@ -55,17 +55,17 @@ class SpendRequest(Struct, frozen=True, kw_only=True):
 
 
 class Reservation(Struct, frozen=True, kw_only=True):
-    """What is held back for a request: its upper price, until it is settled, released or cleared by
-    a person."""
+    """The amount held back for a request: its upper price, until it is settled, released or cleared
+    by a person."""
 
     id: str
     request: SpendRequest
 
 
 class Settlement(Struct, frozen=True, kw_only=True):
-    """What a request came to. `reservation` is empty for one that nothing was reserved for. `cost`
-    is None if it is not known: then `high` counts, or, if no price is known at all, nothing does
-    and sums say so."""
+    """The final cost of a request. `reservation` is empty if nothing was reserved for it. `cost` is
+    None if unknown: then `high` counts or, if no price is known at all, nothing does and sums say
+    so."""
 
     at: float
     day: str
@@ -80,9 +80,9 @@ class Settlement(Struct, frozen=True, kw_only=True):
 
 
 class SpendSum(Struct, frozen=True, kw_only=True):
-    """What was spent and what is reserved, in US dollars. `assumed` is what requests count for
-    whose answers did not say what they took: their upper prices. `unpriced` is how many requests
-    are in none of the amounts, as nobody knows their price; `waiting` how many are reserved for."""
+    """What was spent and what is reserved, in US dollars. `assumed` counts requests whose answers
+    did not report their usage, at their upper prices. `unpriced` is the number of requests in none
+    of the amounts, because their price is unknown; `waiting` is the number of open reservations."""
 
     spent: float = 0.0
     assumed: float = 0.0
@@ -92,12 +92,12 @@ class SpendSum(Struct, frozen=True, kw_only=True):
 
     @property
     def counted(self) -> float:
-        """All that counts towards a limit."""
+        """Everything that counts towards a limit."""
         return self.spent + self.assumed + self.reserved
 
 
 class ReachedLimit(Struct, frozen=True, kw_only=True):
-    """A limit that a request would pass, and what counts towards it already."""
+    """A limit that a request would exceed, and what already counts towards it."""
 
     scope: SpendScope
     limit: float
@@ -105,8 +105,8 @@ class ReachedLimit(Struct, frozen=True, kw_only=True):
 
 
 class SpendStanding(Struct, frozen=True, kw_only=True):
-    """What a session spent, its last turn, and everybody on a day. `limits` are those in force for
-    the session."""
+    """The spending of a session, of its last turn, and of everyone on a day. `limits` are those in
+    force for the session."""
 
     day_name: str = ""
     turn: SpendSum = SpendSum()
@@ -116,7 +116,7 @@ class SpendStanding(Struct, frozen=True, kw_only=True):
 
 
 class SpendEntry(Struct, frozen=True, kw_only=True):
-    """One request in the account, and what became of it. `ended` is when, if anything did."""
+    """One request in the account, and its outcome. `ended` is when it ended, if it did."""
 
     id: str
     at: float

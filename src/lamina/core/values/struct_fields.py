@@ -1,9 +1,9 @@
-"""The fields of values: what they may hold, and what other documents call them.
+"""The fields of values: what they accept, and their names in other documents.
 
-Laws: annotations alone prove nothing; what does not fit is refused by name when a value is made,
-and what fits has the form in which a journal gives it back. A field has one name of ours; other
-documents may write it in camelCase or use a word of their own. This is the one place that knows
-these names, and two names for one field must say the same.
+Laws: annotations alone prove nothing; a wrong value is refused by field name when a struct is made,
+and an accepted one has the form in which a journal returns it. Each field has one name of ours;
+other documents may write it in camelCase or use their own word. This is the only place that knows
+these names, and two names for one field must have the same value.
 """
 
 import re
@@ -28,7 +28,7 @@ def settle_fields(holder: Struct) -> None:
     """Brings the fields of a new value into the form they would be read back in.
 
     Raises:
-        InvalidSetting: one of them holds something else.
+        InvalidSetting: a field has a wrong value.
     """
     for name, kind, default in _fields_of(type(holder)):
         value = getattr(holder, name)
@@ -43,7 +43,7 @@ def settle_fields(holder: Struct) -> None:
 
 
 def describe_type(kind: Any) -> str:
-    """What a value of a type may be, in words."""
+    """Return a description of the values a type accepts."""
     if get_origin(kind) is Literal:
         return f"one of {', '.join(map(str, get_args(kind)))}"
     if get_origin(kind) is tuple:
@@ -59,7 +59,7 @@ def _fields_of(kind: type[Struct]) -> tuple[tuple[str, Any, Any], ...]:
 
 
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
-# Words of the documents for ours. They count only where ours is a field.
+# Other documents' words for ours. They count only where ours is a field.
 _OTHER_WORDS = {
     "invalidate_cache_reason": "reason",
     "part_name": "name",
@@ -77,12 +77,12 @@ _OTHER_WORDS = {
 
 
 def snake_case(name: str) -> str:
-    """A name in camelCase as ours are written."""
+    """Return a camelCase name in snake_case."""
     return _HUMP.sub(lambda match: f"_{match[1].lower()}", name)
 
 
 def our_name(name: str, known: Collection[str]) -> str:
-    """Which of the `known` fields a name means; the name itself if it means none."""
+    """Return which of the `known` fields a name means; the name itself if none."""
     if name in known:
         return name
     snake = snake_case(name)
@@ -91,10 +91,10 @@ def our_name(name: str, known: Collection[str]) -> str:
 
 
 def with_our_names(fields: Mapping[Any, Any], known: Collection[str]) -> dict[Any, Any]:
-    """The fields by our names, as far as they have one.
+    """Return the fields under our names, where they have one.
 
     Raises:
-        ValueError: two names of one field differ in what they say.
+        ValueError: two names of one field have different values.
     """
     named: dict[Any, Any] = {}
     origins: dict[Any, Any] = {}

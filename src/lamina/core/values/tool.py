@@ -8,31 +8,32 @@ from msgspec import Struct
 from lamina.core.values.item import Include, ItemId
 from lamina.core.values.message import ToolDefinition
 
-# Of one tool: whether a person is asked before it runs.
+# For one tool: whether a person is asked before it runs.
 Permission = Literal["required", "free"]
-# Of a session: ask before every call, before none, or as each tool says.
+# For a session: ask before every call, before none, or as each tool says.
 ApprovalPolicy = Literal["always", "never", "tool"]
 Decision = Literal["allow_once", "allow_session", "deny"]
 DENIED = "Tool call denied"
 
 
 class OfferedTool(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A tool that can be called. `definition.name` is the name the model knows; `id` is the
-    tool's own identity, whatever it is called; `digest` is of the definition, so that another
-    description is another digest."""
+    """A tool that can be called. `definition.name` is the name the model knows; `id` is the tool's
+    own identity, whatever its name; `digest` covers the definition, so a changed description
+    changes it."""
 
     id: ItemId
     definition: ToolDefinition
     digest: str
     permission: Permission = "required"
-    # Whether it is part of every request, of none unless it is asked for, or searched for.
+    # Whether it is part of every request, only of those that ask for it, or searched for.
     include: Include = "always"
     # Whether the files of the session's agent bring it: then `include` is theirs, and the session
     # may have another one.
     of_agent: bool = False
-    # What people see, as `server · tool`.
+    # The label people see, such as `server · tool`.
     label: str = ""
-    # What its server says of itself: it helps to find the tool, and is not part of its definition.
+    # The server's description of itself: it helps to find the tool, and is not part of its
+    # definition.
     about: str = ""
 
 
@@ -45,14 +46,14 @@ class WithheldTool(Struct, frozen=True, kw_only=True):
 
 
 class Toolset(Struct, frozen=True, kw_only=True):
-    """All that can be offered now, in an order that stays."""
+    """Everything that can be offered now, in a stable order."""
 
     tools: tuple[OfferedTool, ...] = ()
     withheld: tuple[WithheldTool, ...] = ()
 
 
 class ToolOutput(Struct, frozen=True, kw_only=True):
-    """The output of a call, as text for the model; and all of it, if that was cut."""
+    """The output of a call as text for the model; and the whole output, if it was cut."""
 
     text: str
     is_error: bool = False
@@ -60,15 +61,15 @@ class ToolOutput(Struct, frozen=True, kw_only=True):
 
 
 def stricter_policy(one: ApprovalPolicy, other: ApprovalPolicy) -> ApprovalPolicy:
-    """That of two policies by which a person is asked more often."""
+    """Return the policy that asks a person more often."""
     order: tuple[ApprovalPolicy, ...] = ("never", "tool", "always")
     return max(one, other, key=order.index)
 
 
 def translate_server_terms(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry of `mcpServers` with `permission` and `include` of the server and of its `tools`,
-    also where they are spelled as TeamSpark does. Our own words win; what has no known form stays
-    as it is, for a reader that is strict."""
+    """Return an `mcpServers` entry with the `permission` and `include` of the server and its
+    `tools`, also if they are spelled as in TeamSpark. Our own words win; unknown forms stay as they
+    are, for a strict reader to refuse."""
     translation = dict(entry)
     defaults = translation.pop("serverToolDefaults", None)
     _translate(translation, defaults)
@@ -78,7 +79,7 @@ def translate_server_terms(entry: Mapping[str, Any]) -> dict[str, Any]:
             own = dict(terms)
             _translate(own, {key: own.pop(key) for key in ("permissionRequired",) if key in own})
             tools[name] = own
-    # As it was before there were `serverToolDefaults`.
+    # The form before `serverToolDefaults` existed.
     for old, new in (("toolPermissionRequired", "permissionRequired"), ("toolInclude", "include")):
         older = _table(translation.pop(old, None))
         if "serverDefault" in older:

@@ -1,4 +1,4 @@
-"""What a session amounts to in a list of sessions, and what became of one that was deleted."""
+"""The totals of a session in a list of sessions, and of a deleted one."""
 
 from msgspec import Struct
 
@@ -6,38 +6,38 @@ from lamina.core.values.usage import Usage
 
 
 class TargetUsage(Struct, frozen=True, kw_only=True, array_like=True):
-    """What requests to one target took, in a form that costs what they cost together: each count is
-    of tokens that are paid for at one price, in prompts between two steps of length."""
+    """The usage of requests to one target, in a form that preserves their total cost: each count is
+    of tokens paid at one price, in prompts between two steps of length."""
 
     target: str
     usage: Usage
-    # The step that their prompts are longer than, and how many they are.
+    # The step that their prompts exceed, and their number.
     above: int
     requests: int
 
 
 class SessionTotals(Struct, frozen=True, kw_only=True):
-    """What a session came to. Costs are not in it: prices change, so they are reckoned from `paid`
-    when somebody looks."""
+    """The totals of a session. Costs are not included: prices change, so they are computed from
+    `paid` on demand."""
 
     workspace: str = ""
-    # What a person called it, else its first question.
+    # The name a person gave it, else its first question.
     name: str = ""
     # Messages on the active path, and entries of the whole tree.
     messages: int = 0
     entries: int = 0
-    # What providers reported, on every branch: it was all paid for.
+    # What providers reported, on every branch: all of it was paid for.
     usage: Usage = Usage()
     paid: tuple[TargetUsage, ...] = ()
-    # What requests beside the turns cost in US dollars where no more than that is recorded.
+    # The cost of requests outside the turns in US dollars, where nothing else is recorded.
     side_cost: float = 0.0
     damage: int = 0
     # Whether its last request was never answered.
     is_waiting: bool = False
     # Whether calls of its last answer have no results yet.
     awaits_results: bool = False
-    # Where it goes on, and the requests without a reply by their targets: what the next entries
-    # are added to.
+    # Where it continues, and the requests without a reply by target: the next entries are added to
+    # these.
     leaf: str = ""
     unanswered: dict[str, str] = {}
 
@@ -54,7 +54,7 @@ class ListedSession(Struct, frozen=True, kw_only=True):
 
 
 class DeletedSession(Struct, frozen=True, kw_only=True):
-    """What a deletion took away: the bytes of the session, and the blobs that were its alone."""
+    """What a deletion removed: the bytes of the session, and the blobs that only it used."""
 
     session: str
     bytes: int = 0

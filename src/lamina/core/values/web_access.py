@@ -1,25 +1,25 @@
-"""What may be fetched from the web, and what was."""
+"""What may be fetched from the web, and what was fetched."""
 
 from typing import Literal
 
 from msgspec import Struct
 
-# Nothing; hosts that are listed; any public host, and those that are listed.
+# Nothing; listed hosts; any public host, and listed ones.
 WebAccess = Literal["off", "listed", "public"]
 
 
 class WebRules(Struct, frozen=True, kw_only=True):
     """What may be fetched. A listed host is a name, `name:port`, an address, or `*.domain` for all
     names below one. Names mean public addresses only, unless the entry is `private:NAME`;
-    `localhost` and a private address are meant as they stand. Addresses that clouds serve their
-    secrets from are never fetched."""
+    `localhost` and private addresses are meant literally. Addresses from which clouds serve their
+    secrets are never fetched."""
 
     access: WebAccess = "off"
     allow_hosts: tuple[str, ...] = ()
 
 
 class FetchedResource(Struct, frozen=True, kw_only=True):
-    """What a server gave. `url` is where it came from in the end, after redirects."""
+    """A server's response. `url` is where it finally came from, after redirects."""
 
     url: str
     media_type: str
@@ -28,16 +28,16 @@ class FetchedResource(Struct, frozen=True, kw_only=True):
 
 
 class UnfetchedResource(Struct, frozen=True, kw_only=True):
-    """Why there is nothing: it was not allowed (`refused`), is not there (`missing`), or could not
-    be had (`unreadable`)."""
+    """Why nothing was fetched: it was not allowed (`refused`), does not exist (`missing`), or could
+    not be read (`unreadable`)."""
 
     reason: Literal["missing", "unreadable", "refused"]
     detail: str
 
 
 class FoundPage(Struct, frozen=True, kw_only=True):
-    """A page that a search of the web found. `snippet` is a part of it that fits, `content` more of
-    its text, where the search gives that; `date` is when it was written, as the search says it."""
+    """A page that a web search found. `snippet` is a matching part of it, `content` more of its
+    text, if the search returns that; `date` is when it was written, according to the search."""
 
     title: str
     url: str
@@ -47,7 +47,7 @@ class FoundPage(Struct, frozen=True, kw_only=True):
 
 
 class FoundPages(Struct, frozen=True, kw_only=True):
-    """The pages that a search found, and what a person and a model should know of them."""
+    """The pages that a search found, and what a person and a model should know about them."""
 
     pages: tuple[FoundPage, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -1,6 +1,5 @@
 """What goes to an encoder, and what comes back: piece by piece while a provider answers, and as a
-whole. The last piece is the whole `Reply`.
-"""
+whole. The last piece is the whole `Reply`."""
 
 from collections.abc import Mapping
 
@@ -16,9 +15,9 @@ MISSING_PICTURE = "[A picture belongs here, but its file is missing.]"
 
 
 class Reply(Struct, frozen=True, kw_only=True):
-    """A provider's answer in our values. `stop` is the vendor's own word, `id` what it calls the
-    answer, `missed` why it says that less was read from its cache than might have been, and
-    `transformations` what it left out of the request before the model saw it."""
+    """A provider's answer in our values. `stop` is the vendor's own word, `id` its id for the
+    answer, `missed` its explanation if less was read from its cache than possible, and
+    `transformations` what it removed from the request before the model saw it."""
 
     blocks: tuple[Block, ...]
     usage: Usage
@@ -31,10 +30,10 @@ class Reply(Struct, frozen=True, kw_only=True):
 
 
 class WireRequest(Struct, frozen=True, kw_only=True):
-    """All that an encoder needs; `blobs` holds the bytes of the images in the prompt, as far as
-    they are there, and `missing_pictures` the digests of the others. `previous` is the provider's
-    id of the answer before, for it to say what came between them and its cache: empty if there is
-    none, None if it is not to be asked."""
+    """Everything an encoder needs; `blobs` contains the bytes of the images in the prompt, where
+    available, and `missing_pictures` the digests of the others. `previous` is the provider's id of
+    the previous answer, so that it can explain cache misses: empty if there is none, None if it
+    should not be asked."""
 
     prompt: Prompt
     target: Target
@@ -42,53 +41,54 @@ class WireRequest(Struct, frozen=True, kw_only=True):
     blobs: Mapping[str, bytes] = {}
     missing_pictures: tuple[str, ...] = ()
     cache_key: str = ""
-    # What it is routed by, where that is another name.
+    # The key it is routed by, if that is another name.
     routing_key: str = ""
     cache_ttl: CacheTtl = "5m"
     previous: str | None = None
-    # How many of the leading segments the last request left in the cache.
+    # How many leading segments the last request left in the cache.
     held: int = 0
-    # Whether the client may make caches by hand, where a vendor has them.
+    # Whether the client may create explicit caches, where a vendor has them.
     explicit_cache: bool = False
-    # Of the tools in the prompt those that may be called now, where a target can tell them apart
-    # without moving its prefix. None: all of them.
+    # The tools of the prompt that may be called now, where a target can restrict them without
+    # moving its prefix. None: all of them.
     allowed_tools: tuple[str, ...] | None = None
-    # The numbers of the sources that the answer has to cite from.
+    # The numbers of the sources that the answer has to cite.
     citations: tuple[int, ...] = ()
 
     def shown(self, content: Content) -> Content:
-        """What of a message is sent: in place of a picture whose bytes are gone, that they are."""
+        """Return what is sent of a message: a picture whose bytes are gone is replaced by a note
+        saying so."""
         if isinstance(content, Image) and content.picture.digest not in self.blobs:
             return Text(MISSING_PICTURE)
         return content
 
     @property
     def effort(self) -> str | None:
-        """How much the model is to think, where the target has that word."""
+        """The reasoning effort, where the target knows the word."""
         return self.target.taken_effort(self.options.effort)
 
     @property
     def enforced_citations(self) -> tuple[int, ...]:
-        """Those of `citations` that the target is held to: an answer has one form at most, and that
-        of a call, or of a schema, goes first."""
+        """Those of `citations` that the target enforces: an answer has at most one form, and that
+        of a call, or of a schema, takes precedence."""
         is_free = self.options.schema is None and not self.prompt.offers_tools
         return self.citations if is_free and self.target.takes_citations else ()
 
 
 class TextPiece(Struct, frozen=True, tag="text"):
-    """Text of the answer, as it comes."""
+    """Text of the answer, as it arrives."""
 
     text: str
 
 
 class ThinkingPiece(Struct, frozen=True, tag="thinking"):
-    """Thinking of the model, as it comes."""
+    """Thinking of the model, as it arrives."""
 
     text: str
 
 
 class CallPiece(Struct, frozen=True, tag="call", kw_only=True):
-    """A part of a tool call; `index` tells calls apart, `name` comes with its first piece."""
+    """A part of a tool call; `index` tells calls apart, `name` comes with the first piece."""
 
     index: int
     name: str = ""
@@ -96,7 +96,8 @@ class CallPiece(Struct, frozen=True, tag="call", kw_only=True):
 
 
 class ProgressPiece(Struct, frozen=True, tag="reading", kw_only=True):
-    """How much of the prompt the model has read so far; `cached` it did not have to read."""
+    """How much of the prompt the model has read so far; `cached` is what it did not have to
+    read."""
 
     done: int
     total: int
@@ -104,8 +105,8 @@ class ProgressPiece(Struct, frozen=True, tag="reading", kw_only=True):
 
 
 class ResentPiece(Struct, frozen=True, tag="resent"):
-    """The request is sent once more, and nobody knows what became of it before: it may be charged
-    for all the same. `problem` is what went wrong."""
+    """The request is sent again while the outcome of the previous attempt is unknown: it may be
+    charged anyway. `problem` is what went wrong."""
 
     problem: str
 

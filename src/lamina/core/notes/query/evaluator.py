@@ -1,9 +1,9 @@
 """A query over notes: which rows it gives, from FROM to LIMIT.
 
-Laws: the same query over the same notes at the same time gives the same result. What stands behind
-FROM chooses among the notes that the workspace has; it opens nothing. Steps are taken in the order
-in which they are written. A row for which an expression has no value is left out, and the result
-says how many were; if that is true of all of them, the query is wrong.
+Laws: the same query over the same notes at the same time gives the same result. FROM chooses among
+the notes that the workspace has; it opens nothing. Steps run in the order in which they are
+written. A row for which an expression has no value is left out, and the result says how many were;
+if that is true of all of them, the query is wrong.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -42,14 +42,14 @@ _Test = Callable[[Page], bool]
 
 
 class SourceFilter:
-    """Chooses notes for a query in the note `at`; `warnings` says what was not clear."""
+    """Chooses notes for a query in the note `at`; `warnings` says what was unclear."""
 
     def __init__(self, notes: QueryNotes, at: str) -> None:
         self._notes, self._at = notes, at
         self.warnings: list[str] = []
 
     def choose(self, source: QuerySource | None) -> list[Page]:
-        """The notes of a source in the order of their paths; all, if there is none."""
+        """Return the notes of a source in the order of their paths; all, if there is no source."""
         if source is None:
             return self._notes.pages
         return list(filter(self._test(source), self._notes.pages))
@@ -87,7 +87,7 @@ class SourceFilter:
         return test
 
     def _find_path(self, name: str) -> str | None:
-        """The note that a link in FROM means."""
+        """Return the note that a link in FROM means."""
         link = split_link(name)
         if not link.name:
             return self._at
@@ -101,7 +101,7 @@ class SourceFilter:
         return resolution.path
 
     def _incoming(self, name: str) -> _Test:
-        """By the note that a link means. A name that means no note is compared as it is spelled."""
+        """By the note that a link means. A name that means no note is compared as spelled."""
         path = self._find_path(name)
         if path is None:
             stems = _stems(name)
@@ -119,7 +119,8 @@ class SourceFilter:
 
 
 def _links_near(note: Note, names: set[str]) -> Iterable[str]:
-    """Targets of links and embeds that hold one of the names; not links within the note."""
+    """Yield targets of links and embeds that contain one of the names; not links within the
+    note."""
     for link in note.links + note.embeds:
         spelling = fold_case(link)
         if not spelling.startswith("#") and any(name in spelling for name in names):
@@ -127,23 +128,22 @@ def _links_near(note: Note, names: set[str]) -> Iterable[str]:
 
 
 def _stems(link: str) -> set[str]:
-    """The last part of a link's target, with `#` as part of the name and without."""
+    """Yield the last part of a link's target, with `#` as part of the name and without."""
     return {
         fold_case(spelling).rsplit("/", 1)[-1].removesuffix(NOTE_SUFFIX).strip()
         for spelling in (link, split_link(link).name)
     }
 
 
-# How many rows are shown if the query does not say.
+# The default number of rows shown.
 MAX_SHOWN = 200
 MAX_LIMIT = 10_000
-# At which time a query is asked, if nobody says.
+# The default time of a query.
 NO_TIME = datetime(1970, 1, 1)
 
 
 class _Entry(Struct, frozen=True):
-    """A row on its way through a query: what it is called, its fields, and the entries of a
-    group."""
+    """A row on its way through a query: its name, its fields, and the entries of a group."""
 
     id: Any
     row: Row
@@ -153,7 +153,7 @@ class _Entry(Struct, frozen=True):
 def run_query(
     query: ParsedQuery, notes: QueryNotes, *, at: str, now: datetime = NO_TIME
 ) -> QueryResult:
-    """The result of the query in the note `at`.
+    """Return the result of the query in the note `at`.
 
     Raises:
         QueryError: it has no result, or takes too long to find.
@@ -189,7 +189,7 @@ def run_query(
 
 
 def evaluate_expression(expression: Expression, compiler: Compiler) -> Any:
-    """The value of an expression in the note that a compiler is for.
+    """Return the value of an expression in the compiler's note.
 
     Raises:
         QueryError: it has none.
@@ -208,7 +208,7 @@ class _Run:
         self.id_head = "file"
         self.unit: Literal["note", "group", "row"] = "note"
         self.has_limit = False
-        # How many rows the last LIMIT took away, if nothing came behind it.
+        # How many rows the last LIMIT removed, if nothing came after it.
         self.cut = 0
         self.warnings: list[str] = []
 
@@ -252,7 +252,7 @@ class _Run:
         return max(0, int(min(value, MAX_LIMIT)))
 
     def _group(self, name: str, ask: Ask, entries: list[_Entry]) -> list[_Entry]:
-        """Entries by their common value, spelled as in the first of them."""
+        """Return entries by their common value, spelled as in the first of them."""
         groups: dict[ValueKey, tuple[Any, list[_Entry]]] = {}
         for value, entry in self._ask_all("GROUP BY", ask, entries):
             groups.setdefault(key_of(value), (value, []))[1].append(entry)
@@ -282,7 +282,7 @@ class _Run:
         return flat
 
     def _ask_all(self, what: str, ask: Ask, entries: list[_Entry]) -> Iterator[tuple[Any, _Entry]]:
-        """The value for every entry that has one."""
+        """Return the value for every entry that has one."""
         failed, first = 0, ""
         for entry in entries:
             try:

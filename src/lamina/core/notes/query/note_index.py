@@ -1,7 +1,7 @@
 """All notes that queries run over, with what each link means and who links to whom.
 
-Laws: everything is worked out when a query first needs it, and kept for as long as the notes are
-the same. Nothing depends on a clock.
+Laws: everything is computed when a query first needs it, and kept as long as the notes are the
+same. Nothing depends on a clock.
 """
 
 import re
@@ -23,7 +23,7 @@ MAX_RESOLVED = 200_000
 
 
 class QueryNotes:
-    """A set of notes; `zone` is the one in which times are told, None for that of the machine."""
+    """A set of notes; `zone` is the one in which times are shown, None for that of the machine."""
 
     def __init__(self, notes: Sequence[Note], zone: tzinfo | None = UTC) -> None:
         self.notes = notes
@@ -33,7 +33,7 @@ class QueryNotes:
 
     @cached_property
     def pages(self) -> list[Page]:
-        """All notes in the order of their paths."""
+        """Return all notes in the order of their paths."""
         pages = [Page(note, self) for note in sorted(self.notes, key=lambda note: note.path)]
         self._pages = {page.path: page for page in pages}
         return pages
@@ -47,7 +47,7 @@ class QueryNotes:
         return NoteNames((note.path for note in self.notes), aliases)
 
     def resolve(self, name: str, beside: str) -> ResolvedName:
-        """What the name in a link means in the note `beside`; looked up once."""
+        """Return what the name in a link means in the note `beside`; looked up once."""
         key = (name, beside)
         resolution = self._resolved.get(key)
         if resolution is None:
@@ -57,8 +57,8 @@ class QueryNotes:
         return resolution
 
     def make_link(self, spelling: str, beside: str, labels: Iterable[str] = ()) -> PageLink:
-        """The link that `[[spelling]]` is in the note `beside`; brackets may be there or not. Where
-        its name means nothing and one of its labels does, that is the name, as Dendron has it."""
+        """Return the link that `[[spelling]]` is in the note `beside`; brackets are optional. If
+        its name means nothing and one of its labels does, that is the name, as in Dendron."""
         is_embed = spelling.startswith("!")
         link = split_link(spelling)
         path: str | None = beside
@@ -82,7 +82,7 @@ class QueryNotes:
         )
 
     def find_links(self, text: str, beside: str) -> Iterator[PageLink]:
-        """The links in a text that stands in the note `beside`."""
+        """Return the links in a text that is in the note `beside`."""
         for match in _WIKILINK.finditer(text):
             yield self.make_link(match[0], beside)
 
@@ -100,11 +100,11 @@ class QueryNotes:
         }
 
     def links_to(self, path: str) -> tuple[PageLink, ...]:
-        """The notes that link to a note or embed it."""
+        """Return the notes that link to a note or embed it."""
         return self._inlinks.get(path, ())
 
     def moment(self, seconds: float) -> datetime | None:
-        """A file's time, to the second, as a clock in our zone shows it."""
+        """Return a file's time, to the second, as a clock in our zone shows it."""
         if self.zone is UTC:
             return moment_of(seconds)
         try:

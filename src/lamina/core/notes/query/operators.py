@@ -1,11 +1,11 @@
 """What queries do with values: compare them, join them as texts, and calculate with `+ - * / %`.
 
-Laws: there is one order over all values, so that sorting works whatever is sorted: null first, then
-by the names of their types (array, boolean, date, duration, link, number, object, string), as in
-Dataview. Two values are equal if and only if their keys are; comparing never fails. As text
-(`"Due: " + due`) a value has the form that it has in Dataview, so that what is cut out of such a
-text is found again; what a model reads in tables and lists is made by `query_markdown`. Each
-operator is a table of which values it takes, one row each.
+Laws: there is one order over all values, so that everything can be sorted: null first, then by the
+names of their types (array, boolean, date, duration, link, number, object, string), as in Dataview.
+Two values are equal if and only if their keys are; comparing never fails. As text (`"Due: " + due`)
+a value has the form that it has in Dataview, so that a search for a part of such a text succeeds;
+what a model reads in tables and lists is made by `query_markdown`. Each operator is a table of the
+values it accepts, one row each.
 """
 
 import math
@@ -37,7 +37,7 @@ NULL_KEY: ValueKey = ("",)
 
 
 def key_of(value: Any, deep: int = 0) -> ValueKey:
-    """The key a value is compared and sorted by. Equal values have equal keys."""
+    """Return the key by which a value is compared and sorted. Equal values have equal keys."""
     kind = type_of(value)
     match value:
         case str():
@@ -67,8 +67,8 @@ def key_of(value: Any, deep: int = 0) -> ValueKey:
 
 @lru_cache(maxsize=20_000)
 def _collate(text: str) -> tuple[str, str, str]:
-    """Texts in the order of a dictionary: signs, digits, letters; accents and then case only where
-    nothing else differs, small letters first."""
+    """Return a key that sorts texts as a dictionary does: signs, digits, letters; accents and then
+    case only where nothing else differs, lower case first."""
     if text.isascii():
         return "".join(map(_rank, text)).lower(), "", text.swapcase()
     plain = unicodedata.normalize("NFD", text)
@@ -78,7 +78,7 @@ def _collate(text: str) -> tuple[str, str, str]:
 
 
 def _rank(character: str) -> str:
-    """A character with its class in front, unless it is a letter."""
+    """Return a character with its class before it, unless it is a letter."""
     if character.isalpha():
         return "\uffff" + character if character > "\uffff" else "a" + character
     if character.isdigit():
@@ -87,7 +87,7 @@ def _rank(character: str) -> str:
 
 
 def is_truthy(value: Any) -> bool:
-    """Whether a value counts as true: not if it is null, false, 0 or empty."""
+    """Return whether a value counts as true: not if it is null, false, 0 or empty."""
     match value:
         case float():
             return value != 0 and value == value
@@ -99,12 +99,12 @@ def is_truthy(value: Any) -> bool:
             return value != _EPOCH
         case WebLink():
             return True
-    # A mapping is asked for its length; what else there is knows by itself.
+    # A mapping is asked for its length; all other values know it themselves.
     return bool(value)
 
 
 def moment_of(seconds: float) -> datetime | None:
-    """The moment of a file's time in UTC; None if it is out of range."""
+    """Return a file's time as a date in UTC; None if it is out of range."""
     try:
         return _EPOCH + timedelta(seconds=int(seconds))
     except (ValueError, OverflowError):
@@ -112,24 +112,25 @@ def moment_of(seconds: float) -> datetime | None:
 
 
 def normalize_text(text: str) -> str:
-    """One spelling for what looks the same: é becomes one character, however it was typed."""
+    """Return one spelling for what looks the same: é becomes one character, however it was
+    typed."""
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def fold_case(text: str) -> str:
-    """A text for comparing without regard to case."""
+    """Return a text for comparing without regard to case."""
     return normalize_text(normalize_text(text).casefold())
 
 
 _DAY_FORMAT = "MMMM dd, yyyy"
 _TIME_FORMAT = "h:mm a - MMMM dd, yyyy"
 NULL_TEXT = "-"
-# The most characters of a text that a query makes.
+# The maximum length of a text that a query makes, in characters.
 MAX_TEXT = 100_000
 
 
 def text_of(value: Any, deep: int = 0) -> str:
-    """A value as a text."""
+    """Return a value as a text."""
     match value:
         case None:
             return NULL_TEXT
@@ -166,7 +167,7 @@ def number_text(number: float) -> str:
 
 
 def span_text(span: TimeSpan) -> str:
-    """A span in its units: `1 year, 2 days`."""
+    """Return a span in its units: `1 year, 2 days`."""
     units = zip(UNITS, normalize_span(span).units, strict=True)
     parts = [
         f"{number_text(amount)} {unit.removesuffix('s') if amount == 1 else unit}"
@@ -177,7 +178,7 @@ def span_text(span: TimeSpan) -> str:
 
 
 def link_text(link: PageLink, display: str = "") -> str:
-    """A link as Markdown; `display` is what is shown in its place."""
+    """Return a link as Markdown; `display` is what is shown in its place."""
     mark = {"file": "", "header": "#", "block": "#^"}[link.target]
     tail = f"|{display}" if display else ""
     return f"{'!' if link.is_embed else ''}[[{link.path}{mark}{link.subpath}{tail}]]"
@@ -276,7 +277,7 @@ COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def calculate(operator: str, first: Any, second: Any) -> Any:
-    """The value of an operation.
+    """Return the value of an operation.
 
     Raises:
         RowError: there is none for such values.

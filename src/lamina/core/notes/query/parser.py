@@ -51,7 +51,7 @@ from lamina.core.notes.query.syntax import (
     Where,
 )
 
-# Every level takes some frames of Python's stack, here and when the query runs.
+# Every level uses some frames of Python's stack, here and when the query runs.
 MAX_DEEP = 30
 MAX_DIGITS = 15
 _CONSTANTS = {"true": True, "false": False, "null": None}
@@ -77,7 +77,7 @@ class ExpressionParser:
         return self._read_rank(0)
 
     def _read_rank(self, rank: int) -> Expression:
-        """Operands joined by the operators of a rank, from the left."""
+        """Read operands joined by the operators of a rank, from the left."""
         if rank == len(_RANKS):
             return self._read_access()
         if rank <= 1 and (token := self._words.look()).kind == "word" and token.value == "not":
@@ -101,12 +101,12 @@ class ExpressionParser:
     # -- operands --------------------------------------------------------------------------------
 
     def _read_access(self) -> Expression:
-        """An operand with all that is taken out of it: `.name`, `[place]`, `(values)`."""
+        """Read an operand with all its accesses: `.name`, `[place]`, `(values)`."""
         base = self._read_operand()
         steps: list[Index | Arguments] = []
         while True:
             token = self._words.look()
-            # With a blank in front it begins something else.
+            # After a space it starts something else.
             is_step = token.kind == "sign" and token.value in (".", "[", "(")
             if not is_step or token.start != self._words.at:
                 break
@@ -204,7 +204,7 @@ class ExpressionParser:
         return Variable(token.spelling)
 
     def _read_special(self, token: Token) -> Expression | None:
-        """A date or a span that is written without quotes."""
+        """Read a date or a span that is written without quotes."""
         if token.value not in ("date", "dur"):
             return None
         before = self._words.at
@@ -276,7 +276,7 @@ _JOINTS = {"and": "and", "or": "or", "&": "and", "|": "or"}
 
 
 def parse_query(text: str) -> ParsedQuery:
-    """What a query means.
+    """Return what a query means.
 
     Raises:
         QueryError: it is not a query; with line and column, and what was expected there.
@@ -285,7 +285,8 @@ def parse_query(text: str) -> ParsedQuery:
 
 
 def parse_expression(text: str) -> Expression:
-    """What a query within a sentence means: an expression on its own, behind a `=` or not.
+    """Return what a query within a sentence means: an expression on its own, with or without a
+    leading `=`.
 
     Raises:
         QueryError: it is not an expression; with line and column, and what was expected there.
@@ -458,7 +459,7 @@ class _Parser:
         return source
 
     def _check_end_of_source(self) -> None:
-        """What follows FROM has to be a clause: two tags in a row are a mistake."""
+        """Require a clause after FROM: two tags in a row are a mistake."""
         start = self._words.find_next()
         if self._words.take_match(TAG) or self._words.take_match(LINK):
             raise self._words.problem("expected and, or, another clause or the end", start)

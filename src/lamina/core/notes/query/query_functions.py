@@ -1,7 +1,7 @@
 """The functions of queries, by family; `FUNCTIONS` has all of them.
 
-Law: a function that is given a list where it takes one value is called for every member of it, and
-gives a list; of several lists the shortest counts.
+Law: a function that gets a list where it accepts one value is called for every member of it, and
+returns a list; of several lists the shortest counts.
 """
 
 import hashlib
@@ -41,30 +41,30 @@ from lamina.core.notes.query.work_limit import RowError, WorkLimit
 
 
 class QueryScope(Protocol):
-    """What functions may ask of the notes that a query runs over."""
+    """What functions may look up about the notes that a query runs over."""
 
     limit: WorkLimit
 
     @property
     def zone(self) -> tzinfo | None:
-        """The zone in which times are told."""
+        """The zone in which times are shown."""
         ...
 
     def make_link(self, spelling: str) -> PageLink:
-        """The link that `[[spelling]]` is in the note that holds the query."""
+        """Return the link that `[[spelling]]` is in the note that contains the query."""
         ...
 
     def page_of(self, link: PageLink) -> Mapping[str, Any] | None:
-        """The note that a link means, with its fields."""
+        """Return the note that a link means, with its fields."""
         ...
 
     def day_of(self, link: PageLink) -> datetime | None:
-        """The day that the note of a link is about."""
+        """Return the date of a link's note."""
         ...
 
 
 class QueryFunction(Struct, frozen=True):
-    """A function that takes from `least` to `most` values; `by_member` are the places where it is
+    """A function that accepts from `least` to `most` values; `by_member` are the places where it is
     called for each member of a list."""
 
     call: Callable[..., Any]
@@ -74,7 +74,7 @@ class QueryFunction(Struct, frozen=True):
 
 
 def call_function(name: str, function: QueryFunction, scope: QueryScope, values: list[Any]) -> Any:
-    """The value of a function.
+    """Return the value of a function.
 
     Raises:
         RowError: it has none for these values.
@@ -98,7 +98,7 @@ def call_function(name: str, function: QueryFunction, scope: QueryScope, values:
 
 
 class NoSuchCall(Exception):
-    """A function does not take such values."""
+    """A function does not accept such values."""
 
 
 def _is_list(value: Any) -> bool:
@@ -106,7 +106,7 @@ def _is_list(value: Any) -> bool:
 
 
 def need(value: Any, *kinds: type) -> Any:
-    """The value, if it is of one of these kinds.
+    """Return the value, if it is of one of these kinds.
 
     Raises:
         NoSuchCall: it is not.
@@ -467,7 +467,7 @@ _PATTERN_STEPS = 20
 def _of_texts(
     call: Callable[..., Any], least: int, most: int, otherwise: Any = None, by_member: int = 0
 ) -> QueryFunction:
-    """A function whose value is `otherwise` if anything that it is given is null."""
+    """Return a function whose value is `otherwise` if any argument is null."""
 
     @wraps(call)
     def checked(scope: QueryScope, *values: Any) -> Any:

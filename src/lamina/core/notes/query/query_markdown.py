@@ -1,6 +1,6 @@
 """The result of a query as Markdown: a list, a table, tasks, or a list by day.
 
-Laws: the same result gives the same text. A value stays in its cell, whatever it holds: on one
+Laws: the same result gives the same text. A value stays in its cell, whatever it contains: on one
 line, with bars escaped, cut if it is very long. The text says what is cut or not shown.
 """
 
@@ -13,7 +13,7 @@ from lamina.core.notes.query.operators import MAX_DEEP, link_text, number_text, 
 from lamina.core.notes.query.rows import Item, OverlaidRow, QueryResult, QueryRow, item_of
 from lamina.core.notes.query.values import PageLink, TimeSpan, WebLink
 
-# The most characters of a cell; longer ones are cut.
+# The maximum length of a cell in characters; longer ones are cut.
 MAX_IN_CELL = 300
 _NO_KEY = "(none)"
 # Including line ends outside Python, and terminal control characters.
@@ -23,7 +23,7 @@ _PLURALS = {"note": "notes fit", "task": "tasks fit", "group": "groups fit", "ro
 
 
 def render_result(result: QueryResult) -> str:
-    """The result as Markdown, with a line for what is not shown."""
+    """Return the result as Markdown, with a line for what is not shown."""
     remarks = [f"({_one_line(warning)})" for warning in result.warnings]
     if not result.rows and not result.fits:
         return "\n\n".join([f"No {_PLURALS[result.unit]} this query.", *remarks])
@@ -58,7 +58,7 @@ def _list(result: QueryResult) -> Iterator[str]:
 
 
 def _list_group(row: QueryRow, with_id: bool) -> Iterator[str]:
-    """A group with its size, and what is shown of it: its notes, if the query does not say."""
+    """Return a group with its size, and its contents: its notes, if the query does not say."""
     members = row.rows or ()
     value = row.cells[0] if row.cells else tuple(member.id for member in members)
     if not with_id:
@@ -95,7 +95,7 @@ def _task_groups(rows: Iterable[QueryRow], indent: str) -> Iterator[str]:
 
 
 def _tasks_by_note(rows: Iterable[QueryRow]) -> Iterator[str]:
-    """Tasks below the notes that they are in, in the order in which these first appear."""
+    """Return tasks below their notes, in the order in which these first appear."""
     notes: dict[str, list[Item | None]] = {}
     for row in rows:
         notes.setdefault(str(row.id), []).append(row.item)
@@ -105,7 +105,7 @@ def _tasks_by_note(rows: Iterable[QueryRow]) -> Iterator[str]:
 
 
 def _task_lines(items: list[Item | None], indent: str) -> Iterator[str]:
-    """Tasks with what stands below them. One that stands below another is shown there."""
+    """Return tasks with their children. A child of another task is shown there."""
     tasks = [item for item in items if item is not None]
     below = {id(inner) for task in tasks for inner in _below(task)}
     for task in tasks:
@@ -133,7 +133,7 @@ def _show_item(item: Item) -> str:
 
 
 def _calendar(result: QueryResult) -> Iterator[str]:
-    """What there is on each day, in order."""
+    """Return what there is on each day, in order."""
     days: dict[str, list[str]] = {}
     for row in result.rows:
         date = row.cells[0]
@@ -163,7 +163,7 @@ def _escape_bars(cell: str) -> str:
 
 
 def show_value(value: Any) -> str:
-    """A value on one line; null is empty."""
+    """Return a value on one line; null is empty."""
     return _one_line(_show(value, 0))
 
 
@@ -203,7 +203,8 @@ def _show(value: Any, deep: int) -> str:
 
 
 def _show_mapping(value: Mapping[str, Any], deep: int) -> str:
-    """An item of a list as it reads, a note as a link to it, and any other object by its parts."""
+    """Return an item of a list as it reads, a note as a link to it, and any other object by its
+    parts."""
     row = value.front if isinstance(value, OverlaidRow) else value
     if (item := item_of(row)) is not None:
         return _show_item(item)
@@ -220,7 +221,7 @@ def _show_integer(value: int) -> str:
 
 
 def _show_several(parts: Iterable[str], size: int, brackets: str, deep: int) -> str:
-    """As many comma-separated parts as fit in a cell; in brackets if nested."""
+    """Return as many comma-separated parts as fit in a cell; in brackets if nested."""
     texts: list[str] = []
     # Leaves room for the count of the others, so that it is not cut off.
     room = MAX_IN_CELL - 40

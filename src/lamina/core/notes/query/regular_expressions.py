@@ -1,8 +1,8 @@
-"""Regular expressions of notes, as JavaScript writes them, that cannot take for ever.
+"""Regular expressions of notes, in JavaScript's syntax, that cannot run forever.
 
-Law: a pattern is looked at before it is used. One whose repeats stand inside one another is
-refused, since there is a text for which it takes longer than anybody waits; one with several
-repeats is used on texts as long as that stays quick, and refused on longer ones.
+Law: a pattern is checked before it is used. One with nested repeats is refused, since some text
+would take it far too long; one with several repeats is used on texts as long as that stays quick,
+and refused on longer ones.
 """
 
 import re
@@ -11,7 +11,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 MAX_PATTERN = 1_000
-# The most places at which a search may stop to look.
+# The maximum number of places at which a search may stop to look.
 MAX_LOOKS = 50_000_000
 _TOKEN = re.compile(
     r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?<(?P<name>[A-Za-z_]\w*)>|\((?:\?(?:[:=!]|<[=!]))?|\)|"
@@ -22,18 +22,18 @@ _BACK = re.compile(r"\$(?:\$|(\d{1,2})|&|<([A-Za-z_]\w*)>)")
 
 
 class PatternRefused(Exception):
-    """A pattern that is none, or that may take too long; the text says why."""
+    """A pattern that is invalid, or that may take too long; the text says why."""
 
 
 class SafePattern(Struct, frozen=True):
-    """A pattern that was looked at. `repeats` is how many of its parts can be of any length."""
+    """A checked pattern. `repeats` is how many of its parts can be of any length."""
 
     source: str
     compiled: re.Pattern[str]
     repeats: int
 
     def check(self, text: str) -> None:
-        """Raises `PatternRefused` if the pattern may take too long on this text."""
+        """Raise `PatternRefused` if the pattern may take too long on this text."""
         if self.repeats and float(len(text) + 1) ** min(self.repeats + 1, 12) > MAX_LOOKS:
             raise PatternRefused(
                 f"the pattern {self.source!r} may take too long for a text of {len(text):,} "
@@ -41,12 +41,13 @@ class SafePattern(Struct, frozen=True):
             )
 
     def search(self, text: str) -> re.Match[str] | None:
-        """The first match in a text. Raises `PatternRefused`."""
+        """Return the first match in a text. Raises `PatternRefused`."""
         self.check(text)
         return self.compiled.search(text)
 
     def replace(self, text: str, replacement: str) -> str:
-        """A text with every match replaced; `$1` is the first group. Raises `PatternRefused`."""
+        """Return a text with every match replaced; `$1` is the first group. Raises
+        `PatternRefused`."""
         self.check(text)
 
         def fill(match: re.Match[str]) -> str:
@@ -55,7 +56,7 @@ class SafePattern(Struct, frozen=True):
         return self.compiled.sub(fill, text)
 
     def split(self, text: str) -> list[str]:
-        """The parts of a text between matches. Raises `PatternRefused`."""
+        """Return the parts of a text between matches. Raises `PatternRefused`."""
         self.check(text)
         if not self.compiled.pattern:
             return list(text)
@@ -76,10 +77,10 @@ def _take_back(match: re.Match[str], back: re.Match[str]) -> str:
 
 @lru_cache(maxsize=256)
 def compile_pattern(source: str, ignore_case: bool = False) -> SafePattern:
-    """A pattern, ready for use.
+    """Return a pattern, ready for use.
 
     Raises:
-        PatternRefused: it is no pattern, or may take too long.
+        PatternRefused: it is not a pattern, or may take too long.
     """
     if len(source) > MAX_PATTERN:
         raise PatternRefused(f"a pattern has at most {MAX_PATTERN:,} characters")
@@ -101,7 +102,7 @@ class _Group:
 
 
 def _inspect(source: str) -> tuple[str, int]:
-    """The pattern in Python's spelling, and how many repeats without end it has."""
+    """Return the pattern in Python's spelling, and how many unbounded repeats it has."""
     groups = [_Group()]
     closed: _Group | None = None
     texts: list[str] = []

@@ -2,9 +2,9 @@
 
     TABLE status, due AS "Due" FROM #project AND "work" WHERE status != "done" SORT due LIMIT 20
 
-docs/queries.md describes all of it. Law: pure. The same query over the same notes at the same time
-gives the same text, so that what was sent stays the same until a note or, where a query asks for
-it, the day changes.
+docs/queries.md describes the whole language. Law: pure. The same query over the same notes at the
+same time gives the same text, so that what was sent stays the same until a note or, where a query
+asks for it, the day changes.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ Clock = Literal["any", "day", "minute"]
 
 
 class RenderedQuery(Struct, frozen=True):
-    """The text of a result, and what it holds for: any time, a day or a minute."""
+    """The text of a result, and how long it stays valid: always, for a day or for a minute."""
 
     text: str
     clock: Clock = "any"
@@ -40,7 +40,7 @@ def render_query(
     now: datetime = NO_TIME,
     zone: tzinfo | None = UTC,
 ) -> str:
-    """The result of the query in the note `at`, as Markdown.
+    """Return the result of the query in the note `at`, as Markdown.
 
     Raises:
         QueryError: it is not a valid query; with line and column.
@@ -49,7 +49,7 @@ def render_query(
 
 
 def run_block(text: str, notes: QueryNotes, at: str, now: datetime) -> RenderedQuery:
-    """The result of a query block in the note `at`.
+    """Return the result of a query block in the note `at`.
 
     Raises:
         QueryError: it is not a valid query, or has no result.
@@ -59,8 +59,8 @@ def run_block(text: str, notes: QueryNotes, at: str, now: datetime) -> RenderedQ
 
 
 def run_inline(text: str, notes: QueryNotes, at: str, now: datetime) -> RenderedQuery:
-    """The values of the queries within the sentences of the note `at`, one to a line; what is
-    wrong with one stands in its place.
+    """Return the values of the queries within the sentences of the note `at`, one per line; a
+    failed one is replaced by its problem.
 
     Raises:
         QueryError: not one of them has a value.
@@ -81,7 +81,7 @@ def run_inline(text: str, notes: QueryNotes, at: str, now: datetime) -> Rendered
 
 
 def check_query(query: NoteQuery) -> list[str]:
-    """What is wrong with a query, before it is asked."""
+    """Return what is wrong with a query, without running it."""
     problems: list[str] = []
     for text in query.text.split("\n") if query.kind == "inline" else (query.text,):
         try:
@@ -93,7 +93,7 @@ def check_query(query: NoteQuery) -> list[str]:
 
 
 def digest_notes(notes: Sequence[Note]) -> bytes:
-    """A digest of everything a query can depend on: each note's path, bytes and times."""
+    """Return a digest of everything a query can depend on: each note's path, bytes and times."""
     digest = hashlib.sha256()
     for note in notes:
         stamp = f"{note.path}\0{note.digest}\0{note.ctime!r}\0{note.mtime!r}\n"
@@ -102,7 +102,7 @@ def digest_notes(notes: Sequence[Note]) -> bytes:
 
 
 def stamp_of(clock: Clock, now: datetime) -> str:
-    """What the time has to be for a result to hold."""
+    """Return what the time has to be for a result to stay valid."""
     return {"any": "", "day": now.date().isoformat(), "minute": now.isoformat(" ", "minutes")}[
         clock
     ]
@@ -117,8 +117,8 @@ class QueryCache:
     time, they are not digested again. The least recently used results are dropped first. For one
     thread at a time."""
 
-    def __init__(self, most_characters: int = 4_000_000, zone: tzinfo | None = UTC) -> None:
-        self._most = most_characters
+    def __init__(self, max_characters: int = 4_000_000, zone: tzinfo | None = UTC) -> None:
+        self._max_characters = max_characters
         self._zone = zone
         self._size = 0
         self._results: dict[tuple[str, str, bytes], tuple[RenderedQuery, str]] = {}
@@ -126,7 +126,7 @@ class QueryCache:
         self._digest = digest_notes(())
 
     def text(self, query: NoteQuery, notes: tuple[Note, ...], at: str, now: datetime) -> str:
-        """The result of a query in the note `at`, computed once.
+        """Return the result of a query in the note `at`, computed once.
 
         Raises:
             QueryError: it is not a valid query; with line and column.
@@ -143,7 +143,7 @@ class QueryCache:
             known = (result, stamp_of(result.clock, now))
         self._results[key] = known
         self._size += _count_characters(key, known[0].text)
-        while self._size > self._most and self._results:
+        while self._size > self._max_characters and self._results:
             oldest = next(iter(self._results))
             self._size -= _count_characters(oldest, self._results.pop(oldest)[0].text)
         return known[0].text

@@ -1,10 +1,9 @@
 """What queries run over and what they give: notes, items of lists and groups as rows of fields.
 
-Laws: a field is worked out when it is first asked for, and once. A name is found as it is spelled,
-or else whatever its case. The text of a field may be a number, a date, a span, a link, a list of
-these, or text: any text is a value. Nothing is read from files here; a row says what the record of
-its note says. What a link means depends on all notes, so rows belong to one set of notes
-(`NoteSet`).
+Laws: a field is computed on first access, and once. A name is found as spelled, or else ignoring
+case. The text of a field may be a number, a date, a span, a link, a list of these, or text: any
+text is a value. Nothing is read from files here; a row reflects the record of its note. What a link
+means depends on all notes, so rows belong to one set of notes (`NoteSet`).
 """
 
 import re
@@ -26,7 +25,7 @@ _Owner = TypeVar("_Owner")
 
 
 class LazyRow(Mapping[str, Any]):
-    """Fields of which some are worked out when they are asked for, by the rule of their name."""
+    """Fields, some of which are computed on access, by the rule of their name."""
 
     __slots__ = ("_folded", "_known", "_rules", "identity", "owner")
 
@@ -38,7 +37,7 @@ class LazyRow(Mapping[str, Any]):
         identity: tuple[str | int, ...],
     ) -> None:
         self.owner: Any = owner
-        # Rows of the same thing are equal, and need not be worked out to know it.
+        # Rows of the same thing are equal, which is known without computing them.
         self.identity = identity
         self._rules: Mapping[str, Callable[[Any], Any]] = rules
         self._known = known
@@ -70,8 +69,8 @@ class LazyRow(Mapping[str, Any]):
 
 
 class OverlaidRow(Mapping[str, Any]):
-    """A row with some fields in front of it: those of FLATTEN, the arguments of a function, or a
-    task before its note."""
+    """A row with some fields before it: those of FLATTEN, the arguments of a function, or a task
+    before its note."""
 
     __slots__ = ("base", "front")
 
@@ -93,7 +92,7 @@ class OverlaidRow(Mapping[str, Any]):
 
 
 def find_field(row: Mapping[str, Any], name: str) -> Any:
-    """A field by its name, or else ignoring case; null if there is none."""
+    """Return a field by its name, or else ignoring case; null if there is none."""
     while isinstance(row, OverlaidRow):
         if name in row.front:
             return row.front[name]
@@ -116,7 +115,7 @@ _LINK = re.compile(r"(!?)\[\[([^\[\]\n]*)\]\]")
 _NUMBER = re.compile(r"-?[0-9]{1,300}(?:\.[0-9]{1,300})?")
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*+)"', re.DOTALL)
 _TAG = re.compile(r"#[^\s'!\"#$%&()*+,.:;<=>?@^`{|}~\[\]\\]+")
-# Where one member of a list can end and the next one begin.
+# Where one member of a list can end and the next one start.
 _COMMA = re.compile(r"\s*,\s*")
 _MEMBER = re.compile(
     r"""!?\[\[[^\[\]\n]*\]\]|"(?:[^"\\]|\\.)*+"|[^,"\[\]]+""", re.DOTALL
@@ -125,7 +124,7 @@ _WORDS = {"true": True, "false": False, "True": True, "False": False, "null": No
 
 
 def read_field(text: str, make_link: MakeLink, zone: tzinfo | None) -> Any:
-    """The value of an inline field; nothing is null."""
+    """Return the value of an inline field; nothing is null."""
     text = text.strip()
     if not text:
         return None
@@ -140,7 +139,8 @@ def read_field(text: str, make_link: MakeLink, zone: tzinfo | None) -> Any:
 
 
 def _read_members(text: str, make_link: MakeLink, zone: tzinfo | None) -> tuple[Any, ...] | None:
-    """The members of a list, each of which has to be a value by its form; None if it is text."""
+    """Return the members of a list, each of which must have the form of a value; None if it is
+    text."""
     members: list[Any] = []
     at = 0
     while at < len(text):
@@ -157,7 +157,7 @@ def _read_members(text: str, make_link: MakeLink, zone: tzinfo | None) -> tuple[
 
 
 def _read_one(text: str, make_link: MakeLink, zone: tzinfo | None) -> tuple[bool, Any]:
-    """Whether a text is more than a text, and what it is then."""
+    """Return whether a text is more than text, and its value then."""
     first = text[:1]
     if first.isdigit() or first == "-":
         if (date := read_date(text, zone)) is not None:
@@ -176,7 +176,7 @@ def _read_one(text: str, make_link: MakeLink, zone: tzinfo | None) -> tuple[bool
 
 
 def read_property(value: Any, make_link: MakeLink, zone: tzinfo | None, deep: int = 0) -> Any:
-    """A value of the frontmatter: its texts may be dates, spans or links."""
+    """Return a value of the frontmatter: its texts may be dates, spans or links."""
     if deep > MAX_DEEP:
         return None
     match value:
@@ -201,15 +201,15 @@ def read_property(value: Any, make_link: MakeLink, zone: tzinfo | None, deep: in
 
 
 def sanitize_name(name: str) -> str:
-    """The name of a field as queries can write it: small letters, hyphens for blanks."""
+    """Return the name of a field as queries can write it: lower case, hyphens for spaces."""
     spelling = re.sub(r"\s+", "-", name)
-    # Behind the arrows come symbols and emoji.
+    # Beyond the arrows there are symbols and emoji.
     return "".join(c for c in spelling if c.isalnum() or c in "_-" or c > "\u2190").lower()
 
 
 def merge_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Fields by name, and by the name that queries can write. What is there several times is a
-    list of its values."""
+    """Return fields by name, and by the name that queries can write. Repeated fields become a list
+    of their values."""
     groups: dict[str, list[Any]] = {}
     for name, value in pairs:
         groups.setdefault(name, []).append(value)
@@ -228,7 +228,7 @@ _WIKILINK = re.compile(r"!?\[\[[^\[\]\n]+\]\]")
 
 
 def list_links(note: Note) -> list[tuple[str, tuple[str, ...]]]:
-    """The links of a note as they are spelled, with their labels: those of its text, its embeds and
+    """Return the links of a note as spelled, with their labels: those of its text, its embeds and
     its properties."""
     links = [(link, note.labels.get(link, ())) for link in note.links]
     links += [(f"![[{embed}]]", note.labels.get(embed, ())) for embed in note.embeds]
@@ -246,7 +246,7 @@ def _links_in(value: Any, deep: int = 0) -> list[str]:
 
 
 class NoteSet(Protocol):
-    """What a row asks of all notes: what links mean, who links to whom, what time it is there."""
+    """What a row looks up about all notes: what links mean, who links to whom, the time."""
 
     zone: tzinfo | None
 
@@ -270,7 +270,7 @@ class Page:
 
     @property
     def row(self) -> LazyRow:
-        """Its fields, with `file` for what is known of its file."""
+        """Its fields, with `file` for what is known about its file."""
         if self._row is None:
             file = LazyRow(self, FILE_FIELDS, {}, ("file", self.path))
             fields = {**self._read_fields(), "file": file}
@@ -293,11 +293,11 @@ class Page:
         return self._items
 
     def link(self, spelling: str, labels: tuple[str, ...] = ()) -> PageLink:
-        """The link that stands in this note as `[[spelling]]`, with these labels."""
+        """Return the link that `[[spelling]]` is in this note, with these labels."""
         return self.notes.make_link(spelling, self.path, labels)
 
     def read(self, text: str) -> Any:
-        """The value of a field that stands in this note."""
+        """Return the value of a field that is in this note."""
         return read_field(text, self.link, self.notes.zone)
 
     def _read_fields(self) -> dict[str, Any]:
@@ -308,7 +308,7 @@ class Page:
         ]
         pairs += [(name, self.read(text)) for name, text in self.note.fields]
         for item in self.note.items:
-            # What is said of a task is not said of its note.
+            # Fields of a task are not fields of its note.
             if item.status is None and "::" in item.text:
                 pairs += [(name, self.read(text)) for name, text in _fields_of(item)]
         return merge_fields(pairs)
@@ -342,7 +342,7 @@ class Item:
         return self.item.status in ("x", "X")
 
     def is_all_done(self) -> bool:
-        """Whether it is done, and every task below it."""
+        """Return whether it is done, and every task below it."""
         tasks = (child for child in self.children if child.is_task)
         is_own = self.is_done() or not self.is_task
         return is_own and all(child.is_all_done() for child in tasks)
@@ -364,7 +364,7 @@ def _day_of_time(moment: datetime | None) -> datetime | None:
 
 
 def _tags(page: Page) -> tuple[str, ...]:
-    """Every tag with those that it is nested in, the outermost first."""
+    """Return every tag with those that it is nested in, the outermost first."""
     tags: dict[str, None] = {}
     for tag in page.note.tags:
         parts = tag.split("/")
@@ -373,7 +373,7 @@ def _tags(page: Page) -> tuple[str, ...]:
 
 
 def _day(page: Page) -> datetime | None:
-    """The day a note is about: by a field named `date` or `day`, or by its name."""
+    """Return the date of a note: by a field named `date` or `day`, or by its name."""
     for name, value in page.row.items():
         if name.lower() not in ("date", "day") or name == "file":
             continue
@@ -477,15 +477,15 @@ ITEM_FIELDS: dict[str, Callable[[Item], Any]] = {
 
 
 def item_of(row: Any) -> Item | None:
-    """The item that a row is of, if it is one of an item."""
+    """Return the item of a row, if it has one."""
     owner = row.owner if isinstance(row, LazyRow) else None
     return owner if isinstance(owner, Item) else None
 
 
 class QueryRow(Struct, frozen=True):
-    """A row of a result: what it is called (a note's path or the value of a group), its cells
-    column by column, and the rows of the group, if it is one. `size` is how many these are, with
-    those that are not shown."""
+    """A row of a result: its name (a note's path or the value of a group), its cells column by
+    column, and the rows of the group, if it is one. `size` is the number of these, including those
+    not shown."""
 
     id: Any
     cells: tuple[Any, ...] = ()
@@ -495,10 +495,10 @@ class QueryRow(Struct, frozen=True):
 
 
 class QueryResult(Struct, frozen=True, kw_only=True):
-    """The result of a query. `heads` are the columns' names; `id_head` what stands above the first
+    """The result of a query. `heads` are the columns' names; `id_head` is the one above the first
     of them. `unit` is what a row is; `fits` counts all rows, `failed` those with nothing to show.
-    `warnings` say what a person should know. `clock` is what the result holds for: any time, a
-    day, or a minute."""
+    `warnings` say what a person should know. `clock` is how long the result stays valid: always,
+    for a day, or for a minute."""
 
     shape: Shape
     with_id: bool

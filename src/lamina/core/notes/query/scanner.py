@@ -1,7 +1,7 @@
 """The text of a query as words, numbers, texts and signs, each with its position.
 
-Laws: every character is read once, so time is in proportion to the length. What does not belong to
-the language is an error with its line and column; nothing is skipped.
+Laws: every character is read once, so time is proportional to the length. Anything outside the
+language is an error with its line and column; nothing is skipped.
 """
 
 import re
@@ -11,8 +11,9 @@ from msgspec import Struct
 
 from lamina.errors import QueryError
 
-# A name may hold letters of any script, emoji and hyphens, but no quotes or invisible characters: a
-# missing property is null, so a mistaken name would give a wrong answer, not an error.
+# A name may contain letters of any script, emoji and hyphens, but no quotes or invisible
+# characters: a missing property is null, so a mistaken name would give a wrong answer, not an
+# error.
 _ODD = (
     r"\x00-\x7f\s\u00ab\u00bb\u2018-\u201f\u2039\u203a\u300c-\u300f\uff02\uff07"
     r"\x80-\x9f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff"
@@ -24,7 +25,7 @@ RESERVED_WORDS = frozenset(
     ("from", "where", "sort", "limit", "flatten", "and", "or", "not", "in")
     + ("true", "false", "null", "row")
 )
-# A tag ends where something else can begin.
+# A tag ends where something else can start.
 TAG = re.compile(r"#([^\s'!\"#$%&()*+,.:;<=>?@^`{|}~\[\]\\\u2000-\u206f\u2e00-\u2e7f]+)")
 _TOKEN = re.compile(
     rf"""(?P<number>[0-9]++(?:\.[0-9]++)?+)
@@ -64,24 +65,24 @@ class Token(Struct, frozen=True):
 
 
 class Scanner:
-    """Reads a query from the left. `at` is where the next token begins."""
+    """Reads a query from the left. `at` is where the next token starts."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        # The last token and where it was read: it is looked at several times before it is taken.
+        # The last token and where it was read: it is peeked at several times before it is consumed.
         self._last_look = -1
         self._token = Token("end", "", "", 0)
 
     def look(self) -> Token:
-        """The next token, without taking it."""
+        """Return the next token, without consuming it."""
         if self._last_look != self.at:
             self._token = self._read(self.find_next())
             self._last_look = self.at
         return self._token
 
     def find_next(self) -> int:
-        """The next place that is not blank."""
+        """Return the next place that is not blank."""
         match = _BLANK.match(self.text, self.at)
         assert match is not None  # the pattern also matches nothing
         return match.end()
@@ -112,14 +113,15 @@ class Scanner:
         return token
 
     def take_match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """What a pattern finds at the next place that is not blank; taken, if there is such."""
+        """Return what a pattern matches at the next place that is not blank, and consume it, if it
+        matches."""
         match = pattern.match(self.text, self.find_next())
         if match is not None:
             self.at = match.end()
         return match
 
     def take_words(self, *words: str) -> bool:
-        """Takes these words if all of them come next, and says whether it did."""
+        """Consume these words if all of them come next, and return whether they did."""
         before = self.at
         for word in words:
             token = self.look()
@@ -134,7 +136,7 @@ class Scanner:
         return token.kind == "sign" and token.value == sign
 
     def take_sign(self, *signs: str) -> str | None:
-        """Takes one of these signs if it comes next; which one, or None."""
+        """Consume one of these signs if it comes next, and return which one, or None."""
         token = self.look()
         if token.kind != "sign" or token.value not in signs:
             return None
@@ -147,7 +149,7 @@ class Scanner:
             raise self.unexpected(expected or sign, token)
 
     def problem(self, problem: str, at: int) -> QueryError:
-        """An error at the position `at`."""
+        """Return an error at the position `at`."""
         return problem_at(self.text, problem, at)
 
     def unexpected(self, expected: str, token: Token) -> QueryError:
@@ -165,7 +167,7 @@ class Scanner:
 
 
 def problem_at(text: str, problem: str, at: int) -> QueryError:
-    """An error at the position `at` of a text."""
+    """Return an error at the position `at` of a text."""
     before = text[:at]
     return QueryError(before.count("\n") + 1, at - (before.rfind("\n") + 1) + 1, problem)
 

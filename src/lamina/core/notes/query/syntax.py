@@ -1,7 +1,6 @@
-"""The meaning of a query over notes: what to show of which notes, and what is done to them in turn.
+"""The meaning of a query over notes: what to show of which notes, and the steps applied to them.
 
-Law: these values alone say what a query means; what a note or a clock has to say about it is not in
-them.
+Law: these values alone define what a query means; nothing in them comes from a note or a clock.
 """
 
 from typing import Any, Literal, TypeAlias
@@ -18,7 +17,7 @@ class Value(Struct, frozen=True):
 
 
 class ClockWord(Struct, frozen=True):
-    """A date by the clock, as `today`."""
+    """A date relative to the clock, such as `today`."""
 
     name: str
 
@@ -49,7 +48,8 @@ class Negation(Struct, frozen=True):
 
 
 class Operations(Struct, frozen=True):
-    """Operators of one rank, taken from the left: `first`, then each operator with what follows."""
+    """Operators of one rank, evaluated from the left: `first`, then each operator with what
+    follows."""
 
     first: "Expression"
     rest: "tuple[tuple[str, Expression], ...]"
@@ -70,19 +70,19 @@ class QueryCall(Struct, frozen=True):
 
 
 class Index(Struct, frozen=True):
-    """`.name`, or what stands in brackets behind a value."""
+    """`.name`, or the expression in brackets after a value."""
 
     by: "Expression"
 
 
 class Arguments(Struct, frozen=True):
-    """What a function that is itself a value is called with."""
+    """The arguments for a function that is itself a value."""
 
     values: "tuple[Expression, ...]"
 
 
 class Access(Struct, frozen=True):
-    """A value, and what is taken out of it step by step."""
+    """A value, and the parts accessed in it step by step."""
 
     base: "Expression"
     steps: tuple[Index | Arguments, ...]
@@ -109,7 +109,7 @@ class FolderSource(Struct, frozen=True):
 
 class LinkSource(Struct, frozen=True):
     """Notes that link to this one or, if `is_outgoing`, that it links to. Empty: the note that
-    holds the query."""
+    contains the query."""
 
     name: str
     is_outgoing: bool = False
@@ -126,7 +126,7 @@ class SourceNegation(Struct, frozen=True):
 
 
 class SourceOperations(Struct, frozen=True):
-    """Sources joined by `and` and `or`, taken from the left."""
+    """Sources joined by `and` and `or`, evaluated from the left."""
 
     first: "QuerySource"
     rest: "tuple[tuple[str, QuerySource], ...]"
@@ -141,7 +141,7 @@ QuerySource: TypeAlias = (
 
 
 class Column(Struct, frozen=True):
-    """What is shown, and what it is called: as AS says, or as it is spelled."""
+    """What is shown, and its name: given by AS, or as spelled."""
 
     shown: Expression
     name: str
@@ -176,7 +176,7 @@ QueryStep: TypeAlias = Where | Sort | Limit | GroupBy | Flatten
 
 
 class ParsedQuery(Struct, frozen=True, kw_only=True):
-    """A whole query. `with_id`: what a row is called comes before its columns."""
+    """A whole query. `with_id`: a row's name comes before its columns."""
 
     shape: Shape
     with_id: bool = True

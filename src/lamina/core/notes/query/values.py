@@ -1,4 +1,4 @@
-"""The values of queries that no other room has: links, spans of time, what a text links to.
+"""The values of queries that exist only here: links, time spans, what a text links to.
 
 Law: values are compared and shown by what they mean, never by how they were spelled. Everything
 else is plain: None, booleans, numbers, texts, dates without a zone, lists and mappings.
@@ -20,7 +20,7 @@ ValueType = Literal[
 
 class PageLink(Struct, frozen=True, kw_only=True):
     """A link to a note or a part of it. `path` is that of the note it means; if it means none, the
-    name as it is spelled."""
+    name as spelled."""
 
     path: str
     target: LinkTarget = "file"
@@ -40,13 +40,13 @@ class WebLink(Struct, frozen=True):
 
 
 class TimeSpan(Struct, frozen=True):
-    """A span of time in years, months, weeks, days, hours, minutes, seconds and milliseconds."""
+    """A time span in years, months, weeks, days, hours, minutes, seconds and milliseconds."""
 
     units: tuple[float, ...]
 
 
 def type_of(value: Any) -> ValueType:
-    """What kind of value it is, by the names that Dataview has for them."""
+    """Return the kind of a value, under Dataview's names."""
     match value:
         case None:
             return "null"
@@ -72,7 +72,8 @@ def type_of(value: Any) -> ValueType:
 
 
 def tidy(number: float) -> float:
-    """A number as it is written: whole ones without a point, none beyond what is exact."""
+    """Return a number as it is written: whole ones without a point, no digits beyond its
+    precision."""
     if isinstance(number, int):
         return number if abs(number) < 1 << 53 else float(min(max(number, -(10**300)), 10**300))
     return int(number) if number == number and abs(number) < 1e15 and number % 1 == 0 else number

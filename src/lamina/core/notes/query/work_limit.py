@@ -1,4 +1,4 @@
-"""How much a query may do.
+"""How much work a query may do.
 
 Law: every loop of a query that its text or a note can make long is counted here, so that any query
 ends, on every machine at the same point.
@@ -15,13 +15,13 @@ class RowError(Exception):
 
 
 class WorkLimit:
-    """What is left of the work that a query may do."""
+    """The remaining work that a query may do."""
 
     def __init__(self, steps: int = MAX_STEPS) -> None:
         self._left = steps
 
     def spend(self, steps: int) -> None:
-        """Counts some work.
+        """Count some work.
 
         Raises:
             QueryError: that was too much.
@@ -31,6 +31,6 @@ class WorkLimit:
             raise QueryError(1, 1, f"this query takes more than {MAX_STEPS:,} steps; narrow it")
 
     def check_rows(self, rows: int) -> None:
-        """Raises `QueryError` if there are too many rows."""
+        """Raise `QueryError` if there are too many rows."""
         if rows > MAX_ROWS:
             raise QueryError(1, 1, f"this query makes more than {MAX_ROWS:,} rows; narrow it")
