@@ -1312,8 +1312,8 @@ export interface components {
         };
         /**
          * AgentChoice
-         * @description The choice. `tokens` are those of what search chose; `always` of what is in anyway. `method`
-         *         says whether meaning was looked at or words alone.
+         * @description The choice. `tokens` are those of the items that search chose; `always` those of items
+         *         included anyway. `method` says whether meaning was compared or only words.
          */
         AgentChoice: {
             question: string;
@@ -1385,7 +1385,7 @@ export interface components {
         };
         /**
          * AgentUse
-         * @description What became of the items of one agent; of sessions that had none, if it has no name.
+         * @description The use of one agent's items; of sessions without an agent, if it has no name.
          */
         AgentUse: {
             agent: string;
@@ -1426,8 +1426,8 @@ export interface components {
         };
         /**
          * AnswerChanged
-         * @description Hooks that had not declared it changed an answer after it was told in blocks: `text` is what
-         *         is kept instead.
+         * @description Hooks that had not declared it changed an answer after its blocks were reported: `text` is
+         *         kept instead.
          */
         AnswerChanged: {
             /** @enum {unknown} */
@@ -1437,8 +1437,8 @@ export interface components {
         };
         /**
          * AnswerHeld
-         * @description An answer comes in and is held back for hooks that change answers: what they leave of it
-         *         follows in blocks.
+         * @description An answer arrives and is held back for hooks that change answers: the blocks follow once the
+         *         hooks are done.
          */
         AnswerHeld: {
             /** @enum {unknown} */
@@ -1447,7 +1447,7 @@ export interface components {
         };
         /**
          * ApprovalDecided
-         * @description A person decided about a call.
+         * @description A person decided on a call.
          */
         ApprovalDecided: {
             /** @enum {unknown} */
@@ -1506,7 +1506,7 @@ export interface components {
         };
         /**
          * BlockDelta
-         * @description A block of the answer goes on with `text`.
+         * @description More text for a block of the answer.
          */
         BlockDelta: {
             /** @enum {unknown} */
@@ -1525,7 +1525,7 @@ export interface components {
         };
         /**
          * BlockStarted
-         * @description The answer goes on with a block; an action is a tool call that is being written.
+         * @description A new block of the answer starts; an action is a tool call being written.
          */
         BlockStarted: {
             /** @enum {unknown} */
@@ -1538,7 +1538,7 @@ export interface components {
         };
         /**
          * Boundary
-         * @description A moment at which the prefix is dead anyway, or at which it is worth killing.
+         * @description A point at which the prefix is dead anyway, or at which discarding it pays off.
          */
         Boundary: {
             /** @enum {unknown} */
@@ -1589,8 +1589,8 @@ export interface components {
         };
         /**
          * Break
-         * @description The first place at which this request differs from what was sent before. `reason` is what
-         *         was recorded for all that moved.
+         * @description The first place where this request differs from what was sent before. `reason` is the
+         *         recorded reason for everything that moved.
          */
         Break: {
             /** @enum {unknown} */
@@ -1615,8 +1615,8 @@ export interface components {
         };
         /**
          * CacheRewrite
-         * @description What a cache had and is written once more: how many tokens, for which reason, and what that
-         *         costs over reading them, in US dollars.
+         * @description What was in a cache and is written again: how many tokens, for which reason, and the extra
+         *         cost over reading them, in US dollars.
          */
         CacheRewrite: {
             /** @enum {unknown} */
@@ -1637,7 +1637,7 @@ export interface components {
         };
         /**
          * CacheVerdict
-         * @description What the provider reported as cached against what was to be expected.
+         * @description What the provider reported as cached, compared with what was expected.
          */
         CacheVerdict: {
             expected: number;
@@ -1700,8 +1700,8 @@ export interface components {
         };
         /**
          * ChosenItem
-         * @description Something that a question would bring. `part` is the part of the question that it fits best,
-         *         `chunk` the text of it that does.
+         * @description Something that a question would bring. `part` is the part of the question that it matches
+         *         best, `chunk` the matching text.
          */
         ChosenItem: {
             item: string;
@@ -1785,7 +1785,7 @@ export interface components {
         };
         /**
          * ContextItem
-         * @description One item of a request: where it stands, what it costs, and why it is there or not.
+         * @description One item of a request: where it stands, what it costs, and why it is included or not.
          */
         ContextItem: {
             item: string;
@@ -1856,8 +1856,8 @@ export interface components {
         };
         /**
          * ContextTool
-         * @description A tool of a request's list. One that was `kept` joined for an earlier question; one that was
-         *         chosen later than the list could change stands among the items instead.
+         * @description A tool of a request's list. One marked `kept` joined for an earlier question; one chosen
+         *         after the list could no longer change stands among the items instead.
          */
         ContextTool: {
             item: string;
@@ -1881,7 +1881,7 @@ export interface components {
         };
         /**
          * CostRange
-         * @description The least and the most that a request can cost, in US dollars.
+         * @description The minimum and maximum cost of a request, in US dollars.
          */
         CostRange: {
             low: number;
@@ -1889,9 +1889,9 @@ export interface components {
         };
         /**
          * Damage
-         * @description One thing that is wrong. `line` counts from 1; `offset` and `length` are bytes. Of rows
-         *         in a database, `row` counts from 1 too, and the others are where it stands in an export: that
-         *         is what a journal records of it, the same whatever it is kept in.
+         * @description One defect. `line` counts from 1; `offset` and `length` are bytes. For rows in a database,
+         *         `row` counts from 1 too, and the others give the position in an export: a journal records the
+         *         same position, however it is stored.
          */
         Damage: {
             /** @enum {unknown} */
@@ -1947,9 +1947,9 @@ export interface components {
         };
         /**
          * Display
-         * @description How a person is shown a patch. `data` is for programs: whatever JSON can hold. A face that
-         *         knows the renderer `renderer_id` may draw it from `renderer_props`, and one that has a chat may
-         *         show it there if `show_in_chat` asks for that; all others show the texts.
+         * @description How a person is shown a patch. `data` is for programs: any JSON value. A user interface that
+         *         knows the renderer `renderer_id` may draw it from `renderer_props`, and one with a chat may show
+         *         it there if `show_in_chat` asks for it; all others show the texts.
          */
         Display: {
             title: string;
@@ -2055,7 +2055,7 @@ export interface components {
         };
         /**
          * Evidence
-         * @description What speaks for the best of what a question found, and how much is needed.
+         * @description The evidence for a question's best match, and how much is needed.
          */
         Evidence: {
             found: number;
@@ -2139,7 +2139,7 @@ export interface components {
         };
         /**
          * Fit
-         * @description The budget of a request: how large each part is, and what the limit was.
+         * @description The budget of a request: the size of each part, and the limit.
          */
         Fit: {
             window: number;
@@ -2259,8 +2259,8 @@ export interface components {
         };
         /**
          * HistoryPrice
-         * @description What history costs where the cached prefix is dead: read afresh as it stands, or with a
-         *         summary in place of its older part. In US dollars; None where a price is not known.
+         * @description The cost of history where the cached prefix is dead: read again in full, or with a summary in
+         *         place of its older part. In US dollars; None where a price is unknown.
          */
         HistoryPrice: {
             tokens: number;
@@ -2279,7 +2279,7 @@ export interface components {
         };
         /**
          * HookDisplay
-         * @description What is to be shown of a patch, and whose it is.
+         * @description What to show of a patch, and which hook it belongs to.
          */
         HookDisplay: {
             hook: string;
@@ -2287,7 +2287,7 @@ export interface components {
         };
         /**
          * HookShown
-         * @description What a hook wants a person to be shown of the change it made.
+         * @description What a hook wants a person to see about its change.
          */
         HookShown: {
             /** @enum {unknown} */
@@ -2338,9 +2338,9 @@ export interface components {
         };
         /**
          * ItemUse
-         * @description What became of one item. `turns` are those in which it was in force, by mode; `since` counts
-         *         all turns from the first of them on; `needed` are those in which it was used though it is not
-         *         always in; `score` is the mean of what it was chosen with.
+         * @description The use of one item. `turns` are those in which it was in force, by mode; `since` counts all
+         *         turns from the first of them on; `needed` are those in which it was used though it is not always
+         *         in; `score` is the mean of its scores when chosen.
          */
         ItemUse: {
             item: string;
@@ -2487,7 +2487,7 @@ export interface components {
         };
         /**
          * LayerSize
-         * @description How large a layer of a request is, and its digest.
+         * @description The size of a layer of a request, and its digest.
          */
         LayerSize: {
             /** @enum {unknown} */
@@ -2498,7 +2498,7 @@ export interface components {
         };
         /**
          * LeftOut
-         * @description Something that is not in the request, with its reason. `what` is an item id or a name.
+         * @description Something that is not in the request, and why. `what` is an item id or a name.
          */
         LeftOut: {
             what: string;
@@ -2656,7 +2656,7 @@ export interface components {
         };
         /**
          * MovedPlace
-         * @description A place at which a request differs from what was sent before, and what stood there.
+         * @description A place where a request differs from what was sent before, and what stood there.
          */
         MovedPlace: {
             /** @enum {unknown} */
@@ -2702,9 +2702,9 @@ export interface components {
         };
         /**
          * NearMiss
-         * @description What only just was not chosen. `score` is its likeness to the question, None where it was
-         *         searched by words alone or not recorded; up to `floor` nothing is chosen, from `threshold` on
-         *         everything; in between the best `most` are.
+         * @description An item that was narrowly missed. `score` is its similarity to the question, None if it was
+         *         searched by words only or not recorded; up to `floor` nothing is chosen, from `threshold` on
+         *         everything; in between, the best `most` are.
          */
         NearMiss: {
             item: string;
@@ -2970,9 +2970,9 @@ export interface components {
         };
         /**
          * OfferedTool
-         * @description A tool that can be called. `definition.name` is the name the model knows; `id` is the
-         *         tool's own identity, whatever it is called; `digest` is of the definition, so that another
-         *         description is another digest.
+         * @description A tool that can be called. `definition.name` is the name the model knows; `id` is the tool's
+         *         own identity, whatever its name; `digest` covers the definition, so a changed description
+         *         changes it.
          */
         OfferedTool: {
             id: string;
@@ -3067,7 +3067,7 @@ export interface components {
         };
         /**
          * Prices
-         * @description What a model charges by the length of a prompt, who says so, and as of when.
+         * @description A model's prices by prompt length, their source, and their date.
          */
         Prices: {
             tiers: components["schemas"]["PriceTier"][];
@@ -3080,8 +3080,8 @@ export interface components {
         };
         /**
          * Problem
-         * @description Something odd about a file of an agent. A `warning` costs nothing; an `error` means that the
-         *         thing it is about could not be used as it is written.
+         * @description A problem in a file of an agent. After a `warning` everything still works; an `error` means
+         *         that the part it names could not be used as written.
          */
         Problem: {
             path: string;
@@ -3096,7 +3096,7 @@ export interface components {
         };
         /**
          * PromptProgress
-         * @description The model reads the prompt.
+         * @description The model is reading the prompt.
          */
         PromptProgress: {
             /** @enum {unknown} */
@@ -3259,8 +3259,8 @@ export interface components {
         };
         /**
          * RequestCheck
-         * @description One request, rebuilt. `problem` is empty if nothing of it is other than what was recorded,
-         *         and `uncovered` what the record cannot prove.
+         * @description One request, rebuilt. `problem` is empty if nothing differs from what was recorded;
+         *         `uncovered` is what the record cannot prove.
          */
         RequestCheck: {
             request: string;
@@ -3396,7 +3396,7 @@ export interface components {
         };
         /**
          * RequestRetried
-         * @description The request is sent anew, made smaller; what was streamed of it before is void.
+         * @description The request is sent again, made smaller; what was streamed of it before is void.
          */
         RequestRetried: {
             /** @enum {unknown} */
@@ -3763,7 +3763,7 @@ export interface components {
         };
         /**
          * SpendEntry
-         * @description One request in the account, and what became of it. `ended` is when, if anything did.
+         * @description One request in the account, and its outcome. `ended` is when it ended, if it did.
          */
         SpendEntry: {
             id: string;
@@ -3846,7 +3846,7 @@ export interface components {
         };
         /**
          * SummaryStep
-         * @description History is too long for one summary: a part of it is being summed up.
+         * @description History is too long for one summary: a part of it is being summarised.
          */
         SummaryStep: {
             /** @enum {unknown} */
@@ -3962,8 +3962,8 @@ export interface components {
         };
         /**
          * ToolCall
-         * @description A call of a tool by the model. `arguments` is the JSON text exactly as the model wrote it:
-         *         bytes sent do not move.
+         * @description A tool call by the model. `arguments` is the JSON text exactly as the model wrote it: sent
+         *         bytes do not move.
          */
         ToolCall: {
             /** @enum {unknown} */
@@ -3979,7 +3979,7 @@ export interface components {
          * ToolDefinition
          * @description A tool as the model sees it; serialisable, matched to an implementation by name.
          *
-         *         Keys of the schema are put in order: a journal that is read back must give the same bytes.
+         *         Keys of the schema are sorted: a journal that is read back must give the same bytes.
          */
         ToolDefinition: {
             name: string;
@@ -4080,7 +4080,7 @@ export interface components {
         };
         /**
          * TurnEnded
-         * @description The turn is over, and why; always the last event.
+         * @description The turn has ended, and why; always the last event.
          */
         TurnEnded: {
             /** @enum {unknown} */
@@ -4112,7 +4112,7 @@ export interface components {
         };
         /**
          * UncoveredRequests
-         * @description A part that cannot be proven of so many requests.
+         * @description A part that cannot be proven, and in how many requests.
          */
         UncoveredRequests: {
             /** @enum {unknown} */
@@ -4152,7 +4152,7 @@ export interface components {
         };
         /**
          * Usage
-         * @description What a provider counted, in tokens. `input` includes what was cached.
+         * @description A provider's token counts. `input` includes cached tokens.
          */
         Usage: {
             /** @default 0 */
@@ -4179,7 +4179,7 @@ export interface components {
         };
         /**
          * UsageReported
-         * @description What a request cost, in tokens and money, and how long the first word took.
+         * @description What a request cost, in tokens and money, and how long the first word took to arrive.
          */
         UsageReported: {
             /** @enum {unknown} */
@@ -4197,8 +4197,8 @@ export interface components {
         };
         /**
          * WarmStart
-         * @description What a provider should read of a request because another session, or another branch of this
-         *         one, sent the same beginning at `at`: so many tokens, as they are counted here.
+         * @description What a provider should be able to read from its cache because another session, or another
+         *         branch of this one, sent the same beginning at `at`: so many tokens, as counted here.
          */
         WarmStart: {
             tokens: number;
@@ -4208,7 +4208,7 @@ export interface components {
         };
         /**
          * WarningIssued
-         * @description Something that a person should know.
+         * @description Something a person should know.
          */
         WarningIssued: {
             /** @enum {unknown} */
