@@ -393,8 +393,8 @@ def test_another_question_puts_an_unanswered_one_aside_and_says_so() -> None:
             await desk.ask("When?")
         assert await desk.ask("Which month?") == 0
         assert desk.err == (
-            "warning: the last question of this session was left without an answer; it is put "
-            "aside for this one (--resume would have gone on with it)\n"
+            "warning: this session's last question was never answered; it is set aside for this one "
+            "(--resume would have continued it)\n"
         )
         assert desk.kept == [("user", "Which month?"), ("assistant", "In May.")]
 

@@ -70,8 +70,8 @@ def test_an_answer_is_asked_for_again_and_both_stand_in_the_tree(notes: Path) ->
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("/edit ffffff Q", "ffffff is no question"),
-        ("/edit", "nothing was asked"),
+        ("/edit ffffff Q", "'ffffff' is not a question of session"),
+        ("/edit", "there are no questions on this path yet"),
         ("/regenerate", "nothing to repeat"),
         ("/regenerate a b", "usage: /regenerate"),
         ("/regenerate nobody:here", "nobody:here"),
@@ -135,7 +135,9 @@ def test_ask_puts_a_question_in_the_place_of_another() -> None:
         assert "The pier opens in May." in asked(desk.provider)
         assert await desk.ask(None, place=AskPlace(regenerate="last")) == 0
         assert desk.kept == [("user", "Which year?"), ("assistant", "In 2027.")]
-        with pytest.raises(UsageError, match="is no question"):
+        with pytest.raises(
+            UsageError, match="not a question of session talk; `lamina log talk --tr"
+        ):
             await desk.ask("Q", place=AskPlace(edit="ffff"))
 
     run(body())
@@ -152,4 +154,4 @@ def test_ask_puts_a_question_in_the_place_of_another() -> None:
 )
 def test_ask_refuses_what_does_not_go_together(words: tuple[str, ...], tmp_path: Path) -> None:
     problem = error(*words, cwd=tmp_path, code=2)
-    assert "--session" in problem or "exclude" in problem
+    assert "--session" in problem or "cannot be combined" in problem

@@ -255,7 +255,7 @@ def test_compact_says_what_became_of_history(notes: Path) -> None:
     replies = [answer("word " * 200) for _ in lines]
     talked = talk(notes, "/compact", *small, *lines, "/compact", replies=replies)
     assert "nothing was compacted: " in talked.err
-    assert re.search(r"\d+ messages \([\d,]+ tokens\) gave way to a summary", talked.err)
+    assert re.search(r"\d+ messages \([\d,]+ tokens\) were replaced by a summary", talked.err)
 
 
 def test_compact_waits_for_the_answer_to_the_last_question(notes: Path) -> None:
@@ -303,7 +303,7 @@ def test_what_is_attached_stays_until_it_is_detached(notes: Path) -> None:
         ("/unpin x", "x is not pinned; /pin lists what is"),
         ("/unpin", "usage: /unpin PATH..."),
         ("/context all", "usage: /context [--full]"),
-        ("/branch 77", "77 is not a question; /tree lists them"),
+        ("/branch 77", "'77' is not a question; /tree lists them"),
         ("/branch", "usage: /branch ENTRY; /tree lists the questions"),
         ("/label", "usage: /label ENTRY [TEXT]"),
         ("/log x", "usage: /log [COUNT]"),
@@ -317,7 +317,7 @@ def test_what_is_attached_stays_until_it_is_detached(notes: Path) -> None:
         ("/settings promotion fast", "setting promotion='fast': must be one of lazy, eager"),
         ("/settings prune_to 3", "setting prune_to=3.0: is a share: above 0 and at most 1"),
         ("/settings temperature -1", "setting temperature=-1.0: must be a number from 0 on"),
-        ("/settings reasoning none", "setting reasoning='none': cannot be taken away again"),
+        ("/settings reasoning none", "setting reasoning='none': cannot be unset; give a value"),
         ("/settings guide_search loud", "setting guide_search='loud': must be one of conservative"),
         ("/settings guide_search.top_n -1", "setting top_n=-1: must be a whole number from 0 on"),
         ("/settings tool_search.floor 2", "setting floor=2.0: is a cosine similarity"),
@@ -344,7 +344,7 @@ def test_pinned_notes_are_named_every_turn(notes: Path) -> None:
     )  # fmt: skip
     said = [line for line in talked.err.splitlines() if "pin" in line and "One" not in line]
     assert said[:4] == [
-        "nothing is pinned; /pin PATH pins a file a file", "pinned plan.md", "plan.md is already pinned",
+        "nothing is pinned; /pin PATH pins a file", "pinned plan.md", "plan.md is already pinned",
         "pinned: plan.md",
     ]  # fmt: skip
     assert "The pier opens" in str(provider.bodies[0]["messages"])
@@ -376,7 +376,7 @@ def test_only_questions_can_be_asked_anew(notes: Path) -> None:
     others = [entry.id for entry in first.session.path if entry.id != question]
     talked = talk(notes, *(f"/branch {entry}" for entry in others), session=first.session.id)
     assert [line for line in talked.err.splitlines() if "error" in line] == [
-        f"error: {entry} is not a question; /tree lists them" for entry in others
+        f"error: {entry!r} is not a question; /tree lists them" for entry in others
     ]
     assert talked.session.state.leaf == first.session.state.leaf
 
@@ -392,7 +392,7 @@ def test_settings_are_shown_and_changed_with_their_types(notes: Path) -> None:
     settings = talked.session.settings
     assert (settings.window, settings.prune_to, settings.history) == (None, 1.0, "strip")
     assert talked.session.envelope.options.max_tokens == 7
-    assert "window is 4000 remembered from the next message on" in talked.err
+    assert "window is 4000 from the next message on" in talked.err
     assert re.search(r"^max_tokens +7 +none$", talked.out, re.M)
     assert re.search(r"^history +strip +full$", talked.out, re.M)
 
@@ -426,7 +426,7 @@ def test_that_nobody_can_answer_is_said_before_the_next_question(
     assert "local:smollm2-135m · window 8,192 · free" in talked.err
     missing = "! no model can answer: there is no key for 'anthropic': set ANTHROPIC_API_KEY"
     assert missing in talked.err
-    assert "or /model local:smollm2-135m for the embedded model" in talked.err
+    assert "or use /model local:smollm2-135m for the embedded model" in talked.err
     assert talked.session.settings.target == "anthropic:claude-opus-5"
     again = talk(notes, session=talked.session.id)
     assert missing in again.err

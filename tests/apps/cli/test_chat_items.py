@@ -171,7 +171,7 @@ def test_what_changes_nothing_is_said_to(notes: Path) -> None:
         ("/remove tool:fake/gone", "there is no tool 'fake/gone'; did you mean"),
         ("/items all", "usage: /items [adopt]"),
         ("/why me", "usage: /why [N]"),
-        ("/why", "nothing was asked yet on this path"),
+        ("/why", "no questions on this path yet: there is no context to explain"),
     ],
 )
 def test_a_command_that_cannot_be_done_says_what_to_do(

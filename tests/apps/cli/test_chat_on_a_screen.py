@@ -71,12 +71,14 @@ def test_a_chat_on_a_screen(terminal: Terminal) -> None:
 
     # Ctrl-C at an empty prompt says how to leave, and then leaves.
     terminal.type("\x03")
-    terminal.wait_for("Ctrl-C again, Ctrl-D or /quit leaves")
+    terminal.wait_for("press Ctrl-C again, or Ctrl-D, or type /quit to leave; the session is kept")
     terminal.wait_for_prompt()
     terminal.type("\x03")
     assert terminal.wait_for_end() == 0
     session = terminal.everything.partition(" · session ")[2].split()[0]
-    assert f"this goes on with it:\n  lamina chat -s {session}\n" in terminal.everything
+    assert (
+        f"the session is kept; to continue it:\n  lamina chat -s {session}\n" in terminal.everything
+    )
 
 
 def test_completion_and_several_lines_on_a_screen(terminal: Terminal) -> None:

@@ -257,7 +257,7 @@ def test_what_cannot_be_is_one_line_and_an_exit_code(
         ((), "there is no question"),
         (("",), "give a question"),
         (("Q", "--workspace", "gone"), "'gone' does not exist"),
-        (("Q", "--script", "talk.json", "--session", "x"), "a script plays a session of its own"),
+        (("Q", "--script", "talk.json", "--session", "x"), "a script plays its own session"),
         (("Q", "--system", "@gone.txt"), "cannot read 'gone.txt'"),
         (("Q", "--promotion", "hasty"), "'hasty' is not one of"),
         (("Q", "--colour"), "No such option"),

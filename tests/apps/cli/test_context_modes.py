@@ -142,7 +142,7 @@ def test_a_script_is_played_before_a_question_in_a_mode(folder: Path) -> None:
     turns[0]["edit"] = {"plan.md": "other"}  # type: ignore[assignment]
     (folder / "talk.json").write_text(json.dumps({"turns": turns}), "utf-8")
     said = error("context", "--script", "talk.json", *wire, cwd=folder)
-    assert "the script edits notes, which searches and tools would not see" in said
+    assert "the script edits notes, but searches and tools would not see that" in said
 
 
 def test_what_would_have_no_effect_is_refused_as_by_ask(folder: Path) -> None:

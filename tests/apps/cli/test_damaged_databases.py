@@ -63,7 +63,7 @@ def test_commands_work_with_what_is_left_beside_a_bad_page(rows: Path) -> None:
     repaired = output("repair", "harbour", cwd=rows)
     copy = session_file(rows, "harbour.repaired")
     assert repaired.startswith(f"{copy}: ")
-    assert "It is a file: the database is damaged as a whole" in repaired
+    assert "It is a file, because the whole database is damaged" in repaired
     assert "That is 29." in output("log", str(copy), "--full", cwd=rows)
     assert path.read_bytes() == spoiled
     # As it is told: the database out of the way, and the file into a new one.

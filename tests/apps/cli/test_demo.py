@@ -142,7 +142,7 @@ def test_a_model_that_cannot_be_had_gives_way_to_the_script_and_fails(
     done = lamina("demo", cwd=tmp_path)
     assert done.returncode == 1
     assert "The model is not available: " in done.stderr
-    assert "the same conversation without one" in " ".join(done.stderr.split())
+    assert "the same conversation without it" in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
     assert done.stdout == output("demo", "--no-model", cwd=tmp_path)
 

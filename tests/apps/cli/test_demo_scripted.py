@@ -74,7 +74,7 @@ def test_the_bars_of_a_short_conversation_stay_on_their_lines(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "code", "problem"),
     [
-        (("--workspace", "."), 2, "go together"),
+        (("--workspace", "."), 2, "--workspace and --script need each other"),
         (("--workspace", ".", "--script", "gone.json"), 1, "cannot read the script"),
         (("--target", "nobody:x"), 1, "'nobody:x' is not 'provider:model'"),
     ],

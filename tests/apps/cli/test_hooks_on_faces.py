@@ -250,9 +250,9 @@ def test_what_an_ephemeral_hook_wants_shown_is_told_and_logged() -> None:
     ("display", "problem"),
     [
         (Display(title="T", markdown="x" * 70_000), "has 70,0"),
-        (Display(title="T", data=object()), "cannot be kept"),
-        (Display(title=7), "cannot be kept"),  # type: ignore[arg-type]
-        (Display(title="T", data="\ud800"), "cannot be kept"),
+        (Display(title="T", data=object()), "cannot be stored"),
+        (Display(title=7), "cannot be stored"),  # type: ignore[arg-type]
+        (Display(title="T", data="\ud800"), "cannot be stored"),
     ],
 )
 def test_a_display_that_is_too_large_or_no_json_is_refused(display: Display, problem: str) -> None:

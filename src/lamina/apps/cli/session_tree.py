@@ -64,7 +64,10 @@ def find_question(session: Session, word: str) -> MessageEntry:
     for entry in questions:
         if entry.id == word or entry.id.lstrip("0") == word.lstrip("0"):
             return entry
-    raise UsageError(f"{word!r} is not a question of session {session.id}; its tree lists them")
+    raise UsageError(
+        f"{word!r} is not a question of session {session.id}; "
+        f"`lamina log {session.id} --tree` lists them"
+    )
 
 
 class QuestionRow(Struct, frozen=True, kw_only=True):
