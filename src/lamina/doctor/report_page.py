@@ -87,7 +87,7 @@ def _totals(report: DoctorReport) -> Iterable[str]:
         f"<p>{counts} Input at list price {dollars(totals.input_cost)}{requests}; lost to "
         f"breaks {lost}, {_money_or_word(totals.lost_cost)}{share}{breaks}; avoidable "
         f"{write_amount(totals.avoidable_cost)}{breaks}. List prices of {_show(report.prices_of)}: "
-        f"on a flat-fee plan it is quota, not money.</p>"
+        f"on a flat-rate plan this is quota, not money.</p>"
     )
 
 

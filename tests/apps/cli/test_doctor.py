@@ -38,7 +38,7 @@ def test_one_screen_says_totals_causes_findings_fixes_and_what_is_not_known(
     for heading in (
         "Lamina doctor: Claude Code, Codex, Copilot CLI, Gemini CLI, OpenCode, pi,\nrequest log, 2026",
         "Input at list price", "Lost to breaks", "Avoidable", "How sure", "Where it went",
-        "Most expensive", "Unknown, and what would reveal it", "it is quota, not money",
+        "Most expensive", "Unknown, and what would reveal it", "this is quota, not money",
     ):  # fmt: skip
         assert heading in shown
     assert max(map(len, shown.splitlines())) < 80
@@ -90,7 +90,7 @@ def test_the_page_brings_everything_along_and_runs_nothing(sessions: Path) -> No
     assert "default-src 'none'" in page
     for word in ("Where it went", "located", "proven", "blame"):
         assert word in page
-    assert "is there already" in error(
+    assert "exists already; nothing was written" in error(
         "doctor", str(sessions), "--html", "page.html", cwd=sessions, code=2
     )
 
@@ -130,7 +130,7 @@ def test_what_a_fix_saved_is_told_against_a_report_sessions_or_a_time(sessions: 
     split = report(str(broken), "--against", "2026-11-01T10:03", cwd=sessions)
     assert split["against"]["earlier"] == "what came before 2026-11-01"
     assert split["totals"]["requests"] == 1
-    assert "neither a report" in error(
+    assert "is not a report from --json, sessions, or a time" in error(
         "doctor", str(broken), "--against", "yesterday", cwd=sessions, code=2
     )
 

@@ -25,7 +25,7 @@ def test_a_folder_is_imported_with_subagents_and_every_session_of_a_database(
     assert sorted(one["source"] for one in report["imported"]) == [
         "claude_code", "claude_code", "gemini_cli", "opencode",
     ]  # fmt: skip
-    assert "--session is for one session" in error(
+    assert "--session works with one session only, and there are 4" in error(
         "import", "found", "--session", "mine", cwd=notes
     )
 
@@ -64,7 +64,7 @@ def test_markdown_chats_of_a_folder_are_imported_and_notes_passed_over(notes: Pa
     (folder / "old" / "two.markdown").unlink()
     done = lamina("import", "chats", cwd=notes)
     assert done.returncode == 0
-    assert done.stdout.endswith("2 Markdown files no chat and were passed over\n")
+    assert done.stdout.endswith("skipped 2 Markdown files without a chat\n")
 
 
 def test_a_pipe_that_is_named_is_not_waited_for(notes: Path) -> None:

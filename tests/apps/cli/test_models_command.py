@@ -206,7 +206,7 @@ def test_a_model_is_removed_after_a_yes(tmp_path: Path, empty: Path) -> None:
     agreed = lamina("models", "remove", f"local:{NAME}", cwd=tmp_path, stdin="y\n")
     assert (agreed.returncode, agreed.stdout.strip()) == (
         0,
-        f"{NAME} is removed; 98.4 MB are free",
+        f"removed {NAME}; 98.4 MB freed",
     )
     assert not path.exists()
 
@@ -215,7 +215,7 @@ def test_the_embedding_model_goes_with_what_was_built_of_it(tmp_path: Path, empt
     MINILM.folder.mkdir(parents=True)
     (MINILM.folder / "int8-1.onnx").write_bytes(b"x" * 200_000)
     gone = output("models", "remove", "minilm", "--yes", cwd=tmp_path)
-    assert gone == "minilm is removed; 0.2 MB are free\n"
+    assert gone == "removed minilm; 0.2 MB freed\n"
     assert not MINILM.folder.exists()
 
 
@@ -273,7 +273,7 @@ def test_a_large_model_is_fetched_only_once_its_licence_was_shown_and_agreed_to(
     denied = lamina("models", "pull", LARGE, cwd=tmp_path, stdin="n\n")
     assert (denied.returncode, denied.stdout) == (1, " ")
     assert denied.stderr.startswith(TERMS)
-    assert "Fetch it? [y/N]:" in denied.stderr
+    assert "Download it? [y/N]:" in denied.stderr
     assert "pip was run" not in denied.stderr
     for answer, options in (("y\n", ()), ("", ("--yes",))):
         agreed = lamina("models", "pull", LARGE, *options, cwd=tmp_path, stdin=answer)
@@ -301,5 +301,5 @@ def test_a_pull_that_was_stopped_is_listed_counted_and_removed(tmp_path: Path, e
     info = json.loads(output("info", "--json", cwd=tmp_path))
     assert {place["what"]: place["bytes"] for place in info["places"]}["models"] == 500_000
     gone = output("models", "remove", LARGE, "--yes", cwd=tmp_path)
-    assert gone == "qwen2.5-coder-1.5b is removed; 0.5 MB are free\n"
+    assert gone == "removed qwen2.5-coder-1.5b; 0.5 MB freed\n"
     assert not incomplete.exists()

@@ -52,6 +52,8 @@ def test_all_providers_of_the_book_are_listed(tmp_path: Path) -> None:
 
 def test_only_the_emulated_anthropic_has_accounts_of_an_age(tmp_path: Path) -> None:
     command = ("emulate", "openai", "--account-created", "2026-08-30")
-    assert "--account-created is for anthropic, not for openai" in error(*command, cwd=tmp_path)
+    assert "--account-created only works with anthropic, not with openai" in error(
+        *command, cwd=tmp_path
+    )
     command = ("emulate", "anthropic", "--account-created", "yesterday")
     assert "'yesterday' does not match the format" in error(*command, cwd=tmp_path, code=2)

@@ -92,7 +92,7 @@ def difference(notes: Path, *options: str) -> str:
 def test_all_requests_are_listed_with_what_came_of_them(notes: Path) -> None:
     keep(notes, all_kinds, tools=[SEARCH])
     assert shown(notes, "--requests") == snapshot("""\
-#  entry   when            target         tokens  agree  new  cached  what came of it
+#  entry   when            target         tokens  match  new  cached  outcome
 1  000003  11-06 21:20:20  openai:gpt-4o     106      0  106       0  the first request
 2  000007  11-06 21:20:42  openai:gpt-4o     144    106   38       0  too short to be cached · not on the active path
 3  00000c  11-06 21:21:05  openai:gpt-4o     239    144   95       0  too short to be cached · not on the active path
@@ -640,7 +640,7 @@ def test_what_a_person_does_while_an_answer_is_awaited_does_not_hide_it(notes: P
 
     keep(notes, meanwhile)
     assert shown(notes, "--requests") == snapshot("""\
-#  entry   when            target         tokens  agree  new  cached  what came of it
+#  entry   when            target         tokens  match  new  cached  outcome
 1  000002  11-06 21:20:00  openai:gpt-4o      18      0   18       ?  the provider did not report its cache use
 2  000007  11-06 21:20:00  openai:gpt-4o      32     18   14          not answered yet
 """)
@@ -854,7 +854,7 @@ def test_an_image_that_is_gone_is_named_and_the_rest_is_shown(notes: Path) -> No
     assert code == 1
     assert json.loads(out)["messages"][-1]["content"][-1]["text"].endswith("What?")
     assert err.startswith(
-        f"not as it was sent: an image is missing and replaced by a sentence: blob {digest!r} cannot"
+        f"differs from what was sent: an image is missing and replaced by a sentence: blob {digest!r} cannot"
     )
     # The view of layers needs no bytes of images.
     assert "image/png 10x10 6105d6cc" in shown(notes, "-r", "1")
@@ -928,7 +928,7 @@ def test_a_request_whose_base_is_lost_is_shown_without_it(notes: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(line for line in lines if b'"id":"000007"' not in line))
     assert shown(notes, "--requests") == snapshot("""\
-#  entry   when            target         tokens  agree  new  cached  what came of it
+#  entry   when            target         tokens  match  new  cached  outcome
 1  000003  11-06 21:20:20  openai:gpt-4o     106      0  106       0  the first request
 2  00000c  11-06 21:21:05  openai:gpt-4o     239    144   95       0  too short to be cached · not on the active path
 3  000010  11-06 21:21:07  openai:gpt-4o     258    239   19       0  too short to be cached · not on the active path

@@ -49,7 +49,7 @@ def test_a_session_of_rows_can_be_exported_and_imported_again(rows: Path) -> Non
     output("import", "pier.jsonl", "--session", "again", cwd=rows)
     assert "The session is sound." in output("verify", "again", cwd=rows)
     assert output("export", "pier", cwd=rows) == output("export", "again", cwd=rows)
-    assert "pier.jsonl is there already" in error(
+    assert "pier.jsonl exists already; nothing was written" in error(
         "export", "pier", "-f", "jsonl", "-o", "pier.jsonl", cwd=rows
     )
 
@@ -75,4 +75,4 @@ def test_sessions_of_the_other_store_are_mentioned(
     assert hint in error("log", "pier", cwd=rows)
     assert hint in lamina("sessions", cwd=rows)[2]
     monkeypatch.setenv("LAMINA_STORE", "paper")
-    assert "LAMINA_STORE is 'paper'; it can be 'jsonl' or 'sqlite'" in error("sessions", cwd=rows)
+    assert "LAMINA_STORE is 'paper', but must be 'jsonl' or 'sqlite'" in error("sessions", cwd=rows)

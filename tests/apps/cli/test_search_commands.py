@@ -174,7 +174,7 @@ def test_a_question_that_fits_nothing_is_no_error(tools: str) -> None:
     # All of a small pool are offered, whatever is asked.
     assert {row["origin"] for row in ran.json} == {"whole_pool"}
     assert len(ran.json) == len(TOOLS)
-    assert "nothing fits the question" in ran.error
+    assert "nothing matches the question" in ran.error
 
 
 def test_a_plain_match_is_never_hidden_among_a_few_tools_and_rules_keep_the_gate(
@@ -273,7 +273,7 @@ def test_tools_and_agent_do_not_go_together(tools: str, agent: str) -> None:
 def test_top_and_preset_do_not_go_together(tools: str) -> None:
     ran = Ran("select", "x", "--tools", tools, "--top", "3", "--preset", "normal")
     assert ran.code == 2
-    assert "both say how much is taken" in ran.error
+    assert "both set how much is selected" in ran.error
 
 
 def test_a_hostile_name_cannot_steer_the_terminal(tmp_path: Path) -> None:
@@ -454,9 +454,9 @@ def test_clearing_asks_first(tools: str) -> None:
     assert refused.code == 1
     assert Ran("index", "--stats", "--json").json["chunks"] == {"": 5}
     agreed = Ran("index", "--clear", stdin="y\n")
-    assert "5 chunks forgotten" in agreed.out
+    assert "5 chunks removed" in agreed.out
     assert Ran("index", "--stats", "--json").json["chunks"] == {}
-    assert "0 chunks forgotten" in Ran("index", "--clear", "--yes").out
+    assert "0 chunks removed" in Ran("index", "--clear", "--yes").out
 
 
 def test_a_file_of_another_program_is_not_cleared(tmp_path: Path) -> None:
@@ -489,7 +489,7 @@ def test_a_damaged_index_is_set_aside_and_the_answer_comes(tools: str, tmp_path:
 def test_what_is_about_the_whole_index_goes_alone(arguments: tuple[str, ...]) -> None:
     ran = Ran("index", *arguments)
     assert ran.code == 2
-    assert "go alone" in ran.error
+    assert "--stats and --clear cannot be combined with other options" in ran.error
 
 
 def test_a_long_indexing_says_how_far_it_is(tmp_path: Path) -> None:
@@ -509,7 +509,7 @@ def test_a_graph_is_built_ahead_and_says_how_large_it_is(tools: str, embedding_c
     assert said.code == 0, said.error
     line = said.out.splitlines()[1]
     assert line.startswith("graph: 5 items, ")
-    assert "likenesses of 0.5 and more" in line
+    assert "similarities of 0.5 or more" in line
     assert Ran("index", "--stats", "--json").json["graphs"] == 1
     assert "1  graphs" in Ran("index", "--stats").out
     # It is there already.

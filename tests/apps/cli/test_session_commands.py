@@ -88,7 +88,7 @@ def test_the_sessions_of_a_folder_are_listed_with_the_latest_first(notes: Path) 
 
     at(keep(notes, "tower", rename), 1_794_000_060.0)
     assert output("sessions", cwd=notes) == snapshot("""\
- session  what it is about                   messages  in  cached  out       cost  written          \n\
+ session  title                              messages  in  cached  out       cost  written          \n\
  tower    [b]Towers[/b] of the town                 2   6       0    5  $0.000065  2026-11-06 21:21 \n\
  pier     When does the pier open?                  4  35       0   10  $0.000188  2026-11-06 21:20 \n\
 """)
@@ -213,7 +213,7 @@ def test_a_damaged_session_is_listed_with_its_damage(notes: Path) -> None:
     path.write_bytes(path.read_bytes()[:-20])
     at(path, 1_794_000_000.0)
     assert output("sessions", cwd=notes) == snapshot("""\
- session  what it is about                   messages  in  cached  out       cost  written          \n\
+ session  title                              messages  in  cached  out       cost  written          \n\
  pier     (damaged in 2 places) When does …         4  10       0    5  $0.000075  2026-11-06 21:20 \n\
 """)
 

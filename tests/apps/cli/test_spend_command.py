@@ -67,7 +67,7 @@ def test_days_are_summed_and_the_sum_says_what_it_leaves_out(account: SpendFile)
         ["total", "4", "240,000", "180,000", "3,000", "$0.23*"],
     ]
     assert " ".join(" ".join(lines[4:]).split()) == (
-        "* The sum leaves out up to $0.50 more for answers that did not report their usage and 1 "
+        "* The total excludes up to $0.50 more for answers that did not report their usage and 1 "
         "request of unknown price."
     )
     assert all(len(line) <= 80 for line in lines)
@@ -101,7 +101,7 @@ def test_what_is_reserved_is_shown_and_cleared_after_a_question(account: SpendFi
     result = CliRunner().invoke(app, ["spend", "clear", held.id[:6]], input="n\n")
     assert result.exit_code == 1
     assert len(json.loads(spend("--json"))["waiting"]) == 1
-    assert "1 freed, $0.25 in all" in spend("clear", "--all", input="y\n")
+    assert "1 released, $0.25 in total" in spend("clear", "--all", input="y\n")
     assert json.loads(spend("--json"))["waiting"] == []
     assert "nothing is reserved" in spend("clear", "--all")
 

@@ -63,7 +63,7 @@ def test_a_person_sees_what_would_run_trusts_it_and_takes_that_back(clone: Path)
     assert "It is not trusted." in shown
     assert str(clone) in output("trust", "--revoke", ".", cwd=clone)
     assert "is not trusted" in error("trust", "--revoke", ".", cwd=clone)
-    assert "No folder is trusted." in output("trust", "--list", cwd=clone)
+    assert "You trust no folders." in output("trust", "--list", cwd=clone)
     assert not starts.exists()
 
 
@@ -148,4 +148,4 @@ def test_a_script_says_so_for_one_command_and_nothing_is_remembered(
 def test_trust_needs_something_to_trust(clone: Path) -> None:
     assert "--trust needs --agent" in error("ask", "Hello?", "--trust", cwd=clone)
     assert "cannot be combined" in error("trust", "--list", ".", cwd=clone, code=2)
-    assert "goes with a folder" in error("trust", "--revoke", cwd=clone, code=2)
+    assert "--revoke needs a folder" in error("trust", "--revoke", cwd=clone, code=2)

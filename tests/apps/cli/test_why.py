@@ -116,7 +116,7 @@ Rules (3)                               References (1)                          
                                                                                       Does read.
                                                                                       search
 
-item     stands in              tokens  priority  included  why
+item     placed in              tokens  priority  included  why
 plan.md  this message, in full      79  5         manual    attached to this message
 
 left out         reason        detail
@@ -351,7 +351,7 @@ Rules                             References                       Tools (1)
 none                              none                             • search [Always]
                                                                          Searches.
 
-item     stands in              tokens  priority  included  why
+item     placed in              tokens  priority  included  why
 plan.md  this message, in full      79  5         manual    attached to this message
 """)
 
