@@ -98,8 +98,8 @@ def test_all_requests_are_listed_with_what_came_of_them(notes: Path) -> None:
 3  00000c  11-06 21:21:05  openai:gpt-4o     239    144   95       0  too short to be cached · not on the active path
 4  000010  11-06 21:21:07  openai:gpt-4o     258    239   19       0  too short to be cached · not on the active path
 5  000014  11-06 21:21:07  openai:gpt-4o     288    258   30       0  too short to be cached · not on the active path
-6  000019  11-06 22:21:27  openai:gpt-4o     230     34  196       0  the cache had expired · not on the active path
-7  00001f  11-06 22:21:50  openai:gpt-4o     128     34   94       0  the cache had expired
+6  000019  11-06 22:21:27  openai:gpt-4o     230     34  196       0  the cache no longer held it · not on the active path
+7  00001f  11-06 22:21:50  openai:gpt-4o     128     34   94       0  the cache no longer held it
 8  000023  11-06 22:21:52  openai:gpt-4o     143    128   15          never answered · not on the active path
 9  000025  11-06 22:21:52  openai:gpt-4o     141    128   13          not answered yet
 """)
@@ -127,7 +127,7 @@ entry    000003 of session pier, 2026-11-06 21:20:20
 target   openai:gpt-4o, lazy
 size     106 tokens of 111,616 (window 128,000, 16,384 reserved for the answer)
 usage    106 in, 0 cached, 5 out
-cache    the first request (the first request of this session)
+cache    the first request
 answer   In May. [stop, after 2.5 s]
 
 | layer      | segments | tokens | stay | new |
@@ -308,7 +308,7 @@ entry    000019 of session pier, 2026-11-06 22:21:27
 target   openai:gpt-4o, lazy
 size     230 tokens of 111,616 (window 128,000, 16,384 reserved for the answer)
 usage    230 in, 0 cached, 5 out
-cache    the cache had expired (3620 s since the last request; entries live 300 s); expected 0, reported 0
+cache    the cache no longer held it (3620 s since the last request; entries live 300 s); expected 0, reported 0
 answer   Noted. [stop, after 2.5 s]
 note     not on the active path
 
@@ -382,7 +382,7 @@ entry    00001f of session pier, 2026-11-06 22:21:50
 target   openai:gpt-4o, lazy
 size     128 tokens of 111,616 (window 128,000, 16,384 reserved for the answer)
 usage    128 in, 0 cached, 5 out
-cache    the cache had expired (3642 s since the last request; entries live 300 s); expected 0, reported 0
+cache    the cache no longer held it (3642 s since the last request; entries live 300 s); expected 0, reported 0
 answer   Noted. [stop, after 2.5 s]
 
 | layer      | segments | tokens | stay | new |
@@ -933,8 +933,8 @@ def test_a_request_whose_base_is_lost_is_shown_without_it(notes: Path) -> None:
 2  00000c  11-06 21:21:05  openai:gpt-4o     239    144   95       0  too short to be cached · not on the active path
 3  000010  11-06 21:21:07  openai:gpt-4o     258    239   19       0  too short to be cached · not on the active path
 4  000014  11-06 21:21:07  openai:gpt-4o     288    258   30       0  too short to be cached · not on the active path
-5  000019  11-06 22:21:27  openai:gpt-4o     230     34  196       0  the cache had expired · not on the active path
-6  00001f  11-06 22:21:50  openai:gpt-4o     128     34   94       0  the cache had expired
+5  000019  11-06 22:21:27  openai:gpt-4o     230     34  196       0  the cache no longer held it · not on the active path
+6  00001f  11-06 22:21:50  openai:gpt-4o     128     34   94       0  the cache no longer held it
 7  000023  11-06 22:21:52  openai:gpt-4o     143    128   15          never answered · not on the active path
 8  000025  11-06 22:21:52  openai:gpt-4o     141    128   13          not answered yet
 request 000007 is lost; only its reply is left

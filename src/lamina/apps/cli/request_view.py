@@ -258,9 +258,13 @@ def _head(recorded: RebuiltRequest, count: int) -> list[str]:
     return lines
 
 
+# Recorded details that only say again what the verdict means.
+_REPEATED_DETAILS = ("the first request of this session", "the provider said nothing of its cache")
+
+
 def _verdict(verdict: CacheVerdict) -> str:
     meaning = VERDICT_MEANINGS[verdict.meaning]
-    if verdict.detail and verdict.detail not in meaning:
+    if verdict.detail and verdict.detail not in (meaning, *_REPEATED_DETAILS):
         meaning += f" ({verdict.detail})"
     if verdict.meaning in ("not_reported", "nothing_sent_before"):
         return meaning

@@ -24,7 +24,7 @@ VERDICT_MEANINGS = {
     "as_expected": "the cache served as much as expected",
     "more_than_expected": "the cache served more than expected",
     "below_minimum": "too short to be cached",
-    "lifetime_passed": "the cache had expired",
+    "lifetime_passed": "the cache no longer held it",
     "prefix_moved": "the prefix moved, and the cache served what was left of it",
     "model_changed": "a different model, so nothing was cached",
     "routed_elsewhere": "a miss: the cache should have served it",
