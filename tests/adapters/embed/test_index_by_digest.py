@@ -155,8 +155,8 @@ async def test_a_text_that_is_another_is_refused_and_said(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("document", "said"),
     [
-        (Document(ItemId("note:a"), ("text",), (bytes(32),)), "holds chunks and digests"),
-        (Document(ItemId("note:a"), digests=(b"short",)), "b'short', which is no digest"),
+        (Document(ItemId("note:a"), ("text",), (bytes(32),)), "has both chunks and digests"),
+        (Document(ItemId("note:a"), digests=(b"short",)), "b'short', which is not a digest"),
     ],
 )
 async def test_what_is_no_digest_is_told_with_its_document(
