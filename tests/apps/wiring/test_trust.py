@@ -192,7 +192,7 @@ def test_a_folder_that_holds_the_data_folder_cannot_trust_itself(
             folder = look(agent)
             assert (folder.standing, folder.counts) == ("unknown", False)
             assert "set LAMINA_DATA to a folder elsewhere" in folder.notice()
-            with pytest.raises(UsageError, match="do not count"):
+            with pytest.raises(UsageError, match="are ignored"):
                 keep_trust(folder)
     (home / "link").symlink_to(home / "clone/d")
     monkeypatch.setenv("LAMINA_DATA", str(home / "link"))
