@@ -428,7 +428,7 @@ def test_opencodes_database_and_its_folder_hold_what_an_export_holds(tmp_path: P
 
 def test_another_database_is_refused_with_what_is_missing(tmp_path: Path) -> None:
     sqlite3.connect(tmp_path / "x.db").executescript("create table part(id text)")
-    with pytest.raises(UsageError, match="no tables message, session"):
+    with pytest.raises(UsageError, match="lacks the tables message, session"):
         list(read_database(tmp_path / "x.db"))
 
 
