@@ -51,7 +51,7 @@ def test_there_is_nothing_to_go_on_with_in_a_session_that_is_begun(folder: Path,
     words = ("ask", "-s", "my-chat", "--new", how, *(("Hi",) if "edit" in how else ()))
     code, _, err = command(*words, cwd=folder)
     assert code == 2
-    assert "--new begins a session" in " ".join(err.replace("│", " ").split())
+    assert "--new starts a session" in " ".join(err.replace("│", " ").split())
 
 
 def test_new_needs_a_name(folder: Path) -> None:
