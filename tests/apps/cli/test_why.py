@@ -309,7 +309,7 @@ def test_the_log_and_the_recorder_say_how_items_and_tools_came_to_be_there(notes
 
 | tool        | tokens | included                |
 |-------------|-------:|-------------------------|
-| use_tool    |     93 | always                  |
+| use_tool    |     96 | always                  |
 | read_result |    184 | always                  |
 | fake/ask    |     33 | always                  |
 | fake/read   |     28 | agent, kept from before |

@@ -15,7 +15,9 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.anyio
 async def test_a_missing_key_says_where_it_may_be_put() -> None:
-    with pytest.raises(KeyMissing, match=r"set OPENAI_API_KEY, or store it in the system's keyring"):
+    with pytest.raises(
+        KeyMissing, match=r"set OPENAI_API_KEY, or store it in the system's keyring"
+    ):
         await Clients().provider(load_book().find("openai:gpt-5"))
 
 
