@@ -80,7 +80,7 @@ def test_a_session_of_codex_is_looked_at_with_what_its_break_cost(house: House) 
 def test_the_sample_shows_what_the_doctor_says(house: House) -> None:
     page = house.visit("doctor")
     page.get_by_role("button", name="sample").first.click()
-    expect(page.get_by_role("main")).to_contain_text("avoidable")
+    expect(page.get_by_role("main")).to_contain_text("Avoidable part")
     look(page, "doctor-sample")
 
 
