@@ -139,7 +139,7 @@ def _located(*candidates: CauseName, detail: str = "") -> LossExplanation:
     )
 
 
-# -- rules for bytes and for figures -------------------------------------------------------------
+# -- rules for bytes and figures -----------------------------------------------------------------
 
 
 def _model(reading: Reading, _: SessionPatterns) -> LossExplanation | None:

@@ -456,7 +456,7 @@ def _sum_session(diagnosis: SessionDiagnosis, shown: set[str]) -> SessionSum:
     )
 
 
-# -- compared with an earlier report -------------------------------------------------------------
+# -- comparison with an earlier report ------------------------------------------------------------
 
 
 def compare_reports(earlier: DoctorReport, now: DoctorReport, name: str) -> DoctorReport:
