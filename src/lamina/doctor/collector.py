@@ -84,7 +84,7 @@ ListStores = Callable[[], Awaitable[Sequence[StoreListing]]]
 
 
 class RequestCollector:
-    """Collects requests from many files by session, each once."""
+    """A collection of requests from many files by session, each once."""
 
     def __init__(self, paths: Sequence[str] = ()) -> None:
         self._paths = tuple(paths)

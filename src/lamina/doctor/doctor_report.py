@@ -344,7 +344,7 @@ class DoctorOptions(Struct, frozen=True, kw_only=True):
 
 
 class TargetFinder:
-    """Finds the targets of requests by provider and model; None if the book has none."""
+    """A finder of request targets by provider and model; None if the book has none."""
 
     def __init__(self, book: TargetBook) -> None:
         self._book = book

@@ -198,7 +198,7 @@ def _read_yaml(text: str, first_line: int) -> tuple[Any, tuple[str, ...]]:
 
 
 class _Builder:
-    """Builds JSON values from YAML events."""
+    """A builder of JSON values from YAML events."""
 
     def __init__(self, events: "Iterator[Event]", first_line: int) -> None:
         self._events = events

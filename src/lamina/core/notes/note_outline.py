@@ -21,7 +21,7 @@ _NO_TEXT = re.compile(r" {4}|\s*(?:[>|#]|[-*+][ \t]|[0-9]{1,9}[.)][ \t]|\Z)")
 
 
 class Heading(Struct, frozen=True, gc=False):
-    """A heading on a line, counted from 0; its section ends before the line `end`."""
+    """A heading on the lines from `line` (counted from 0) to before `end`."""
 
     line: int
     end: int

@@ -168,7 +168,7 @@ def _sections(lines: list[str], headings: Sequence[Heading]) -> Iterator[tuple[s
 
 
 class _Cutter:
-    """Cuts ranges of lines until each is short enough."""
+    """A cutter of line ranges into short enough pieces."""
 
     def __init__(self, lines: list[str], blocks: Sequence[CodeBlock]) -> None:
         self._lines = lines

@@ -34,7 +34,7 @@ _MAX_OPEN = 200
 
 
 class LogReader:
-    """Reads the requests in a log, line by line."""
+    """A reader of the requests in a log, line by line."""
 
     def __init__(
         self,

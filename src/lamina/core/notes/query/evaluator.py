@@ -42,7 +42,7 @@ _Test = Callable[[Page], bool]
 
 
 class SourceFilter:
-    """Selects notes for a query in the note `at`; `warnings` lists what was unclear."""
+    """A selector of notes for a query in the note `at`; `warnings` lists what was unclear."""
 
     def __init__(self, notes: QueryNotes, at: str) -> None:
         self._notes, self._at = notes, at

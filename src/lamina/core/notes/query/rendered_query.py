@@ -3,7 +3,7 @@
     TABLE status, due AS "Due" FROM #project AND "work" WHERE status != "done" SORT due LIMIT 20
 
 docs/queries.md describes the whole language. Law: pure. The same query over the same notes at the
-same time gives the same text, so that what was sent stays the same until a note or, where a query
+same time returns the same text, so that what was sent stays the same until a note or, where a query
 asks for it, the day changes.
 """
 

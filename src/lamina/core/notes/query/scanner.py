@@ -65,7 +65,7 @@ class Token(Struct, frozen=True):
 
 
 class Scanner:
-    """Reads a query from left to right. `at` is the start of the next token."""
+    """A scanner that reads a query from left to right. `at` is the start of the next token."""
 
     def __init__(self, text: str) -> None:
         self.text = text
