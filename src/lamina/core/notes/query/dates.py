@@ -1,6 +1,6 @@
 """Parses, calculates and formats dates and time spans in queries.
 
-Laws: dates have no zone; one that is spelled with a zone is converted to ours. The lengths of
+Laws: a date has no zone; one that is spelled with a zone is converted to ours. The lengths of
 months and years follow the calendar if a date is available; otherwise they are 30 and 365 days. No
 clock is used. In a pattern such as `yyyy-MM-dd`, names of months and days are English, whatever the
 language of the machine, so that the same query returns the same text everywhere. Letters without a
