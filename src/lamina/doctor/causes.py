@@ -1,9 +1,9 @@
-"""Why a request did not read what was in the cache: rules in order, and the first match wins.
+"""Explains cache misses with an ordered list of rules; the first match wins.
 
-Laws: where the bytes are recorded, they decide. Without them a cause is likely at best, and only if
-its sign is rarer by chance; where two causes leave the same trace, both are named and neither is
-chosen. A pattern counts only against the rest of the same session: a rule that would match as often
-by chance says nothing.
+Laws: recorded bytes decide. Without them, a cause is at best likely, and only if its sign would be
+rarer by chance; if two causes leave the same trace, both are listed and neither is chosen. A
+pattern is compared with the rest of the same session only: a rule that would match as often by
+chance proves nothing.
 """
 
 from collections import Counter
@@ -14,25 +14,25 @@ from msgspec import Struct
 from lamina.core.audit.break_causes import CAUSES, CauseName, Certainty, cap_certainty, count_of
 from lamina.doctor.readings import Reading
 
-# How often something must happen, and how much more often than by chance, to be a pattern.
+# How often something must happen, and how far above chance, to count as a pattern.
 _TIMES, _RATIO = 3, 3.0
-# A coincidence that is true of half of the hits explains no miss.
+# A coincidence present in half of the hits explains no miss.
 MOSTLY = 0.5
 
 
 class SessionPatterns(Struct, frozen=True, kw_only=True):
-    """Rates within one session. None means that there is too little data."""
+    """Rates within one session. None means too little data."""
 
-    # The share of requests inside tool loops that read nothing, if turns do so far more often.
+    # The share of requests inside tool loops that read nothing, if turns do so much more often.
     front_chance: float | None = None
     # Whether the window slides: most turns stop at the floor and the prompt does not grow.
     slides: bool = False
-    # For every event: the share of requests without a miss that have it too.
+    # For each event, the share of requests without a miss that also have that event.
     event_chances: dict[str, float] = {}
 
 
 def find_patterns(readings: Sequence[Reading]) -> SessionPatterns:
-    """The patterns of one session."""
+    """Return the patterns of one session."""
     warm = [r for r in readings if r.before is not None and not _is_late(r)]
     return SessionPatterns(
         front_chance=_front_chance(warm),
@@ -47,14 +47,14 @@ def _is_late(reading: Reading) -> bool:
 
 
 def _front_chance(warm: Sequence[Reading]) -> float | None:
-    """How often requests in loops read nothing, if those of turns do at least three times as
+    """Return how often requests in loops read nothing, if turns do so at least three times as
     often."""
     turns = [r for r in warm if r.request.step == "turn"]
     loops = [r for r in warm if r.request.step == "loop"]
     broken_turns, broken_loops = (sum(_reads_nothing(r) for r in part) for part in (turns, loops))
     if broken_turns < _TIMES or len(loops) < _TIMES:
         return None
-    # One more than was seen: something that has not happened yet still can.
+    # One more than observed: an event that has not occurred yet still can.
     chance = (broken_loops + 1) / (len(loops) + 1)
     return chance if broken_turns / len(turns) >= _RATIO * chance else None
 
@@ -64,7 +64,7 @@ def _reads_nothing(reading: Reading) -> bool:
 
 
 def _slides(warm: Sequence[Reading]) -> bool:
-    """Whether reading stops at the front again and again while prompts do not grow."""
+    """Return whether reading repeatedly stops at the front while prompts do not grow."""
     stuck = [
         r
         for r in warm
@@ -86,17 +86,17 @@ def _event_chances(warm: Sequence[Reading]) -> dict[str, float]:
 
 # Entries may expire a little early.
 _NEAR_EXPIRY = 0.8
-# A prompt that shrinks by more than this was cut, not continued.
+# A prompt that shrinks by more than this was truncated, not continued.
 _SHRUNK = 0.9
 _LOOK_BACK = 20
-# Events that come with a changed first message, as they are recorded.
+# Events recorded along with a changed first message.
 _APPENDS = "inside a tool loop, where the program only appends"
 _FRONT_EVENTS = ("skill", "interruption", "permission", "command")
 
 
 class LossExplanation(Struct, frozen=True, kw_only=True):
-    """A cause and how certain it is. `candidates` are the possible causes if that is open; `sign`
-    is the evidence, and `chance` how often it occurs without the cause."""
+    """A cause and its certainty. `candidates` lists the possible causes if undecided; `sign` is the
+    evidence, and `chance` its frequency without the cause."""
 
     cause: CauseName
     certainty: Certainty
@@ -128,7 +128,7 @@ def explain(reading: Reading, patterns: SessionPatterns) -> LossExplanation:
 
 
 def is_expired(reading: Reading, share: float = 1.0) -> bool:
-    """Whether this share of the cache's lifetime has passed since the request before."""
+    """Return whether this share of the cache lifetime has passed since the previous request."""
     gap, lifetime = reading.gap, reading.lifetime
     return gap is not None and lifetime is not None and gap > share * lifetime
 
@@ -139,7 +139,7 @@ def _located(*candidates: CauseName, detail: str = "") -> LossExplanation:
     )
 
 
-# -- rules for bytes and for figures -------------------------------------------------------------
+# -- rules for bytes and figures -----------------------------------------------------------------
 
 
 def _model(reading: Reading, _: SessionPatterns) -> LossExplanation | None:
@@ -209,14 +209,15 @@ def _changed_bytes(reading: Reading, _: SessionPatterns) -> LossExplanation | No
 
 
 def _stopped_short(reading: Reading) -> bool:
-    """Whether nothing was read although a lot precedes the first change in the conversation."""
+    """Return whether nothing was read although much of the prompt precedes the first change, which
+    is in the conversation."""
     change, before = reading.request.change, reading.before
     if change is None or before is None or change.layer != "messages" or not change.size:
         return False
     if change.cause in ("image", "marker", "look_back") or reading.request.usage.cached:
         return False
     shared = before.usage.input * change.shared / change.size
-    # With markers, only what an earlier request marked can be read.
+    # With markers, only content marked by an earlier request can be read.
     return not reading.at_markers and shared >= 2 * reading.rules.minimum
 
 
@@ -295,7 +296,7 @@ def _recorded_update(reading: Reading, _: SessionPatterns) -> LossExplanation | 
     )
 
 
-# Events recorded before a request, and what they do to the cache.
+# Events recorded before a request, and their effects on the cache.
 _EVENT_CAUSES: dict[str, CauseName] = {
     "tools": "tools_changed", "results_cleared": "history_edited", "image": "image",
 }  # fmt: skip
@@ -400,7 +401,8 @@ _BY_FIGURES: tuple[_Rule, ...] = (
 
 
 def kind_of_break(explanation: LossExplanation) -> CauseName:
-    """Return the cause that gives a finding its kind and blame; if open, the first candidate."""
+    """Return the cause that determines a finding's kind and blame; if undecided, the first
+    candidate."""
     if explanation.cause == "unexplained" and explanation.candidates:
         return explanation.candidates[0]
     return explanation.cause

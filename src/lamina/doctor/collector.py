@@ -1,6 +1,6 @@
-"""The requests of many files by session, without duplicates: the doctor's input.
+"""Collects requests from many files by session, without duplicates, as input for the doctor.
 
-Law: a file that cannot be read is reported and skipped, and does not affect the others.
+Law: an unreadable file is reported and skipped, and does not affect the others.
 """
 
 import io
@@ -32,7 +32,7 @@ STDIN = "-"
 
 
 class FileProblem(Struct, frozen=True, kw_only=True):
-    """A place that could not be read."""
+    """A file or line that could not be read."""
 
     file: str
     line: int | None
@@ -45,13 +45,13 @@ class ReadFiles(Struct, frozen=True, kw_only=True):
 
     files: int = 0
     bytes: int = 0
-    # The number of files by program; "" counts files of unknown format.
+    # The number of files per program; "" counts files of unknown format.
     sources: dict[str, int] = {}
-    # The contents, before anything is filtered by time or session.
+    # The contents before filtering by time or session.
     sessions: int = 0
     requests: int = 0
     newest: float | None = None
-    # Files and folders given by name; without any, this machine is searched.
+    # Files and folders given by name; if none, this machine is searched.
     paths: tuple[str, ...] = ()
     problems: tuple[FileProblem, ...] = ()
     problem_count: int = 0
@@ -61,14 +61,14 @@ Track = Callable[[Sequence[Path]], Iterable[Path]]
 
 
 class StoredSession(Protocol):
-    """One session, as a store lists it."""
+    """A session as listed by a store."""
 
     @property
     def session(self) -> str: ...
 
 
 class StoreListing(Protocol):
-    """The sessions in one of Lamina's own stores, or why it cannot be read."""
+    """The sessions in one of Lamina's own stores, or the reason why it cannot be read."""
 
     @property
     def name(self) -> str: ...
@@ -84,7 +84,7 @@ ListStores = Callable[[], Awaitable[Sequence[StoreListing]]]
 
 
 class RequestCollector:
-    """The requests of many files, each once, by session."""
+    """A collection of requests from many files by session, each once."""
 
     def __init__(self, paths: Sequence[str] = ()) -> None:
         self._paths = tuple(paths)
@@ -95,7 +95,7 @@ class RequestCollector:
         self._problem_count = self._files = self._bytes = 0
 
     def add_path(self, path: Path, name: str = "") -> None:
-        """Read a file, or a folder that is read as a whole, and call it `name`."""
+        """Read a file, or a folder that is read as a whole, under the name `name`."""
         try:
             if path.is_dir():
                 file = read_request_folder(path)
@@ -118,7 +118,7 @@ class RequestCollector:
         for request in file.requests:
             if request.id in self._homes:
                 continue  # a resumed session repeats its earlier requests
-            # It belongs with the request it continues, whatever session its file names.
+            # It belongs with the request it continues, regardless of the session in its file.
             home = self._homes.get(request.parent, request.session) if request.parent else (
                 request.session
             )  # fmt: skip
@@ -161,8 +161,8 @@ class ReceivedFile(Struct, frozen=True, kw_only=True):
 
 
 def collect_uploads(files: Sequence[ReceivedFile]) -> RequestCollector:
-    """Return the requests in uploaded files. While they are read, the files are in a temporary
-    folder, under neutral names."""
+    """Return the requests in uploaded files. During reading, the files are in a temporary folder
+    under neutral names."""
     collector = RequestCollector()
     with TemporaryDirectory(prefix="lamina-doctor-") as folder:
         for number, upload in enumerate(files, 1):
@@ -187,7 +187,7 @@ async def collect_machine(
     report: Callable[[int, int], None], list_stores: ListStores
 ) -> RequestCollector:
     """Collect everything that `collect` finds without paths. `report` receives the number of files
-    read and the total; between two files the caller may cancel."""
+    read and the total; the caller may cancel between two files."""
     collector = RequestCollector()
     files = await run_sync(default_files)
     report(0, len(files))
@@ -199,7 +199,7 @@ async def collect_machine(
 
 
 def default_files() -> list[Path]:
-    """The session files of other programs on this machine."""
+    """Return the session files of other programs on this machine."""
     stores = find_stores(Path.home(), os.environ)
     return [path for store in stores for path in store_files(store)]
 
@@ -251,7 +251,7 @@ def _named_files(name: str, collector: RequestCollector) -> list[Path]:
 
 
 async def _collect_own(collector: RequestCollector, list_stores: ListStores) -> None:
-    """Add Lamina's own sessions from every workspace."""
+    """Add Lamina's own sessions from all workspaces."""
     from lamina.doctor.requests.own_requests import read_own_requests
 
     for found in await list_stores():

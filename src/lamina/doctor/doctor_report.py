@@ -1,10 +1,10 @@
-"""The doctor's report: findings summed up by cause and fix, compared with an earlier report, and
-written as plain data and read back.
+"""Builds the doctor's report: sums findings by cause and fix, compares them with an earlier report,
+and converts reports to and from plain data.
 
-Laws: nothing is sent anywhere and nothing is changed. Sums include only what has a price, and say
+Laws: nothing is sent anywhere and nothing is changed. Sums include only priced amounts and state
 what they leave out; muted findings are counted separately. Shares of money are relative to the
-input's cost at list price. Requests before the chosen time are still what later requests are
-compared with. Plain data contains digests instead of session text, unless text is requested.
+input's cost at list price. Requests before the chosen time still serve as a basis for comparison.
+Plain data contains digests instead of session text, unless text is requested.
 """
 
 from collections.abc import Iterable, Sequence
@@ -38,7 +38,7 @@ from lamina.doctor.observed_request import ObservedRequest
 from lamina.doctor.readings import common_floors
 from lamina.errors import LaminaError, UsageError
 
-# Labels for places whose cause is not in the record.
+# Labels for places whose cause is not recorded.
 _OPEN_LABELS = {
     "nothing": "nothing was read, cause open",
     "floor": "only tools and system read, cause open",
@@ -48,7 +48,7 @@ _OPEN_LABELS = {
 
 
 class CauseSum(Struct, frozen=True, kw_only=True):
-    """All findings of one cause, or of one place if the cause is open."""
+    """The findings with one cause, or at one place if the cause is undecided."""
 
     cause: CauseName
     label: str
@@ -56,11 +56,11 @@ class CauseSum(Struct, frozen=True, kw_only=True):
     blame: Blame | None
     findings: int
     tokens: int
-    # US dollars beyond what reading would have cost; None if nothing has a known price.
+    # US dollars beyond the cost of reading; None if nothing has a known price.
     extra: float | None
     avoidable: float | None
     certainties: dict[Certainty, int]
-    # Findings without a known price, which neither sum of money includes.
+    # Findings without a known price, excluded from both sums of money.
     unpriced: int = 0
 
 
@@ -70,8 +70,8 @@ class ReportTotals(Struct, frozen=True, kw_only=True):
     input: int = 0
     read: int = 0
     written: int = 0
-    # At list price; requests without a known price are left out and counted. None if no request
-    # has one.
+    # At list price; requests without a known price are excluded and counted. None if no request has
+    # one.
     input_cost: float | None = 0.0
     output_cost: float | None = 0.0
     unpriced: int = 0
@@ -81,7 +81,7 @@ class ReportTotals(Struct, frozen=True, kw_only=True):
     findings: int = 0
     muted: int = 0
     lost: int = 0
-    # None if no finding has a known price; those without one are counted.
+    # None if no finding has a known price; findings without one are counted.
     lost_cost: float | None = 0.0
     avoidable_cost: float | None = 0.0
     unpriced_findings: int = 0
@@ -92,14 +92,14 @@ class ReportTotals(Struct, frozen=True, kw_only=True):
 
     @property
     def lost_share(self) -> float:
-        """The share of the input's cost that was lost; of its tokens, if prices are unknown."""
+        """The lost share of the input's cost, or of its tokens if prices are unknown."""
         if self.input_cost and self.lost_cost is not None:
             return self.lost_cost / self.input_cost
         return self.lost / self.input if self.input and self.unpriced else 0.0
 
 
 class Advice(Struct, frozen=True, kw_only=True):
-    """A fix, and what it would have saved."""
+    """A fix and its potential savings."""
 
     cause: CauseName
     findings: int
@@ -108,7 +108,7 @@ class Advice(Struct, frozen=True, kw_only=True):
 
 
 class Unknown(Struct, frozen=True, kw_only=True):
-    """Something the record does not show, and which record would."""
+    """Something missing from the record, and the kind of record that would show it."""
 
     what: str
     record: str
@@ -144,7 +144,7 @@ def sum_totals(
 
 
 def sum_lost(findings: Sequence[Finding]) -> float | None:
-    """The cost of findings; None if there are some and none has a known price."""
+    """Return the cost of findings; None if there are some and none has a known price."""
     return _sum_known(finding.extra for finding in findings) if findings else 0.0
 
 
@@ -168,14 +168,14 @@ def _is_located(finding: Finding) -> bool:
 
 
 def label_of_finding(finding: Finding) -> str:
-    """The label under which a finding is listed."""
+    """Return the label that lists a finding."""
     if finding.cause == "unexplained":
         return _OPEN_LABELS[finding.place.stopped or "inside"]
     return CAUSES[finding.cause].label
 
 
 def sum_causes(findings: Iterable[Finding]) -> tuple[CauseSum, ...]:
-    """The findings by cause, the most expensive first."""
+    """Return the findings by cause, the most expensive first."""
     groups: dict[tuple[str, Blame | None], list[Finding]] = {}
     for finding in findings:
         groups.setdefault((label_of_finding(finding), finding.blame), []).append(finding)
@@ -208,7 +208,7 @@ def _sum_known(costs: Iterable[float | None]) -> float | None:
 
 
 def choose_fixes(findings: Iterable[Finding], hour_gain: float | None = None) -> tuple[Advice, ...]:
-    """The fixes by what they would have saved."""
+    """Return the fixes, ordered by what they would have saved."""
     sums: dict[CauseName, list[Finding]] = {}
     for finding in findings:
         if finding.avoidable and finding.avoidable_cost:
@@ -233,7 +233,7 @@ def _describe_hour_gain(gain: float | None) -> str:
 
 
 def list_unknowns(totals: ReportTotals, findings: Sequence[Finding]) -> tuple[Unknown, ...]:
-    """List what the records do not show, and what would show it."""
+    """List what the records do not show, and the records that would show it."""
     unknowns: list[Unknown] = []
     opened = [finding for finding in findings if finding.cause == "unexplained"]
     if opened:
@@ -271,10 +271,10 @@ def list_unknowns(totals: ReportTotals, findings: Sequence[Finding]) -> tuple[Un
     return tuple(unknowns)
 
 
-# Fields keep their names and meanings; a change of either raises this. docs/doctor.md lists them.
+# The schema version, raised if a field's name or meaning changes. docs/doctor.md lists the fields.
 SCHEMA = 1
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
-# The provider of a model by its name, where the record does not say.
+# Providers by model name, for records that do not name one.
 _FAMILIES = (
     (("claude",), "anthropic"),
     (("gpt", "o1", "o3", "o4", "codex", "chatgpt"), "openai"),
@@ -293,8 +293,8 @@ class SessionSum(Struct, frozen=True, kw_only=True):
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """One cause before and now, as a share of the input's cost; `saved` is how much more the
-    current requests would have cost at the earlier share, None without a known price."""
+    """One cause before and now, as shares of the input's cost; `saved` is the additional cost of
+    the current requests at the earlier share, None without a known price."""
 
     label: str
     share_before: float
@@ -313,7 +313,7 @@ class Against(Struct, frozen=True, kw_only=True):
 
 
 class DoctorReport(Struct, frozen=True, kw_only=True):
-    """Everything that `lamina doctor` knows, and that `--json` prints."""
+    """The complete data of `lamina doctor`, as printed by `--json`."""
 
     schema: int = SCHEMA
     lamina: str = __version__
@@ -332,7 +332,7 @@ class DoctorReport(Struct, frozen=True, kw_only=True):
 
 
 class DoctorOptions(Struct, frozen=True, kw_only=True):
-    """What the report covers and what it leaves out."""
+    """Options for what the report covers and leaves out."""
 
     since: float | None = None
     until: float | None = None
@@ -344,7 +344,7 @@ class DoctorOptions(Struct, frozen=True, kw_only=True):
 
 
 class TargetFinder:
-    """Finds the targets of requests by provider and model; None if the book has none."""
+    """A finder of request targets by provider and model; None if the book has none."""
 
     def __init__(self, book: TargetBook) -> None:
         self._book = book
@@ -370,7 +370,7 @@ class TargetFinder:
 
 
 def report_on(collector: RequestCollector, options: DoctorOptions) -> DoctorReport:
-    """Return the report on everything collected."""
+    """Return a report on everything collected."""
     book = load_book()
     find_target = TargetFinder(book)
     fronts: dict[str, list[set[int]]] = {}
@@ -404,8 +404,8 @@ def report_on(collector: RequestCollector, options: DoctorOptions) -> DoctorRepo
 
 
 def _within(diagnosis: SessionDiagnosis, options: DoctorOptions) -> SessionDiagnosis:
-    """Return the part of a session within the chosen times. Earlier requests are still what later
-    requests are compared with."""
+    """Return the part of a session within the chosen times. Earlier requests still serve as a basis
+    for comparison."""
     since, until = options.since, options.until
     if since is None and until is None:
         return diagnosis
@@ -443,7 +443,7 @@ def check_muted(muted: Sequence[str]) -> None:
 def _sum_session(diagnosis: SessionDiagnosis, shown: set[str]) -> SessionSum:
     own = [finding for finding in diagnosis.findings if finding.id in shown]
     costs = [row.input_cost for row in diagnosis.requests if row.input_cost is not None]
-    # Without any price the loss has none either.
+    # Without any price, the loss has none either.
     lost_cost = sum_lost(own) if costs else None
     return SessionSum(
         session=diagnosis.session,
@@ -456,11 +456,11 @@ def _sum_session(diagnosis: SessionDiagnosis, shown: set[str]) -> SessionSum:
     )
 
 
-# -- compared with an earlier report -------------------------------------------------------------
+# -- comparison with an earlier report ------------------------------------------------------------
 
 
 def compare_reports(earlier: DoctorReport, now: DoctorReport, name: str) -> DoctorReport:
-    """Return the report with what changed since an earlier one."""
+    """Return the report with the changes since an earlier one."""
     before, after = _shares(earlier), _shares(now)
     spent = now.totals.input_cost
     causes = [
@@ -494,7 +494,7 @@ def _shares(report: DoctorReport) -> dict[str, float]:
 
 
 def parse_since(text: str, now: datetime) -> float:
-    """Parse a time as people write it: `30d`, `12h`, `2026-11-01`, or an ISO time.
+    """Parse a time: `30d`, `12h`, `2026-11-01`, or an ISO time.
 
     Raises:
         UsageError: it is none of these.
@@ -511,7 +511,7 @@ def parse_since(text: str, now: datetime) -> float:
 
 
 def parse_share(text: str) -> float:
-    """Parse a share: `5%`, or `0.05`.
+    """Parse a share such as `5%` or `0.05`.
 
     Raises:
         UsageError: it is not a share.
@@ -527,7 +527,8 @@ def parse_share(text: str) -> float:
 
 
 def plain_report(report: DoctorReport, *, with_text: bool) -> dict[str, Any]:
-    """The report as plain data. Session text is a digest, except with `with_text`."""
+    """Return the report as plain data. Session text is replaced by digests, unless `with_text` is
+    set."""
     fields = {
         name: getattr(report, name)
         for name in report.__struct_fields__
@@ -558,7 +559,7 @@ def _plain_place(place: FindingPlace) -> dict[str, Any]:
 
 
 def show_bytes(data: bytes, *, with_text: bool) -> str | None:
-    """A few bytes of a prompt: as text if requested, otherwise as a digest."""
+    """Return an excerpt of a prompt: as text if requested, otherwise as a digest."""
     if not data:
         return None
     if with_text:

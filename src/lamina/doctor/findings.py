@@ -1,6 +1,6 @@
-"""Findings: each loss with its place, cause, price, blame and fix.
+"""Diagnoses losses: each finding has a place, cause, price, blame and fix.
 
-Laws: a finding names only a place that the record shows. An unknown price is None and left out of
+Laws: a finding names only places shown in the record. An unknown price is None and excluded from
 sums. Money is avoidable only if it could have been saved.
 """
 
@@ -30,21 +30,21 @@ from lamina.doctor.causes import LossExplanation, explain, find_patterns, kind_o
 from lamina.doctor.observed_request import ObservedRequest, PartLayer
 from lamina.doctor.readings import FindTarget, Reading, StopPlace, read_session
 
-# The layer in which reading stopped, as far as figures show it.
+# The layer in which reading stopped, as far as the figures show.
 _STOP_LAYERS: dict[StopPlace, PartLayer | None] = {
     "nothing": None, "floor": "messages", "end_of": "messages", "inside": None,
 }  # fmt: skip
-# A keep-alive request is sent a little before entries expire.
+# A keep-alive request is sent shortly before entries expire.
 _KEEP_ALIVE = 0.9
 _HOUR_S = 3_600.0
 
 
 class FindingPlace(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where it broke. Tokens `start` to `end` of the request before were not read again; `segment`
-    and `offset` (in bytes) are known where the bytes are."""
+    """The place of a break. Tokens `start` to `end` of the previous request were not read again;
+    `segment` and `offset` (in bytes) are set if the bytes are known."""
 
     stopped: StopPlace | None = None
-    # The number of the request at whose end reading stopped.
+    # The number of the request at the end of which reading stopped.
     request: int | None = None
     start: int
     end: int
@@ -53,12 +53,12 @@ class FindingPlace(Struct, frozen=True, kw_only=True, omit_defaults=True):
     offset: int | None = None
 
 
-# What stood at the byte, as bytes or as a page shows them.
+# The content at the first differing byte, as bytes or as displayed on a page.
 Said = TypeVar("Said")
 
 
 class Loss(Struct, Generic[Said], frozen=True, kw_only=True):
-    """One loss, with its place, cause and price."""
+    """A loss with its place, cause and price."""
 
     id: str
     at: float | None
@@ -82,12 +82,12 @@ class Loss(Struct, Generic[Said], frozen=True, kw_only=True):
     before: Said
     after: Said
     tokens: int
-    # US dollars at list price: what these tokens cost, and what reading them would have cost.
+    # US dollars at list price: the cost of these tokens, and the cost of reading them instead.
     paid: float | None
     would_have_cost: float | None
-    # None: unknown.
+    # None if unknown.
     avoidable: bool | None
-    # The part of the difference that could have been saved, less the cost of saving it.
+    # The avoidable part of the difference, less the cost of avoiding it.
     avoidable_cost: float | None
     fix: str
     chance: float | None = None
@@ -96,7 +96,7 @@ class Loss(Struct, Generic[Said], frozen=True, kw_only=True):
 
     @property
     def extra(self) -> float | None:
-        """What the loss cost beyond reading the same tokens."""
+        """The cost of the loss beyond reading the same tokens."""
         if self.paid is None or self.would_have_cost is None:
             return None
         return self.paid - self.would_have_cost
@@ -128,8 +128,8 @@ class RequestFigures(Struct, frozen=True, kw_only=True):
 
 
 class SessionDiagnosis(Struct, frozen=True, kw_only=True):
-    """A session with its findings. `hour_gain` is what one-hour entries would have saved compared
-    with five-minute entries, less their higher write price; None without such entries or prices."""
+    """A session with its findings. `hour_gain` is the saving from one-hour instead of five-minute
+    entries, less their higher write price; None without such entries or prices."""
 
     session: str
     source: str
@@ -143,7 +143,7 @@ def diagnose(
     find_target: FindTarget,
     floors: frozenset[int] = frozenset(),
 ) -> SessionDiagnosis:
-    """Diagnose one session, whichever files it is spread over."""
+    """Diagnose one session, even if it is spread over several files."""
     readings = read_session(requests, find_target, floors)
     patterns = find_patterns(readings)
     rows: list[RequestFigures] = []
@@ -173,7 +173,7 @@ def _hour_gain(readings: Sequence[Reading], findings: Sequence[Finding]) -> floa
             continue
         tier = target.prices.tier_for(usage.input)
         finding = kept.get(reading.number)
-        # Entries that would still be there are not written again.
+        # Entries that would still exist are not written again.
         written = short - min(short, finding.tokens) if finding else short
         saved = (finding.extra or 0.0) if finding else 0.0
         gains.append(saved - written * (tier.write_long - tier.write) / MILLION)
@@ -181,7 +181,7 @@ def _hour_gain(readings: Sequence[Reading], findings: Sequence[Finding]) -> floa
 
 
 def front_reads(requests: Sequence[ObservedRequest]) -> set[int]:
-    """Return the read sizes that end within a session's first request: places in its front."""
+    """Return the read sizes that end within a session's first request, that is, in its front."""
     first = min(requests, key=lambda r: r.at if r.at is not None else 0.0, default=None)
     limit = first.usage.input if first else 0
     return {r.usage.cached for r in requests if 0 < r.usage.cached < limit}
@@ -229,7 +229,7 @@ def _place(reading: Reading, why: LossExplanation) -> FindingPlace:
 
 
 def price_loss(usage: Usage, lost: int, target: Target | None) -> tuple[float | None, float | None]:
-    """Return what lost tokens cost and what reading them would have cost; None if the price is
+    """Return the cost of lost tokens and the cost of reading them instead; None if the price is
     unknown. Written tokens count before fresh ones."""
     if target is None or target.prices is None:
         return None, None

@@ -1,6 +1,6 @@
-"""A request of any program's session, as far as its record shows it.
+"""Defines a request observed in any program's session, as far as its record shows it.
 
-Laws: what a record does not say is empty or None, never zero. `usage.input` includes what was read
+Laws: whatever a record omits is empty or None, never zero. `usage.input` includes what was read
 and written. Bytes are kept in parts, in wire order, only while they are compared.
 """
 
@@ -13,19 +13,19 @@ from lamina.core.audit.break_causes import CauseName, RecordDepth
 from lamina.core.values.usage import Usage
 
 PartLayer = Literal["tools", "system", "messages"]
-# What a request follows: a person's message, tool results, or something unknown.
+# The trigger of a request: a person's message, tool results, or something unknown.
 StepKind = Literal["turn", "loop", ""]
 
 
 class PromptPart(Struct, frozen=True, kw_only=True):
     """A piece of a request: a tool, a block of text, a call. `place` is its path in the body, and
-    `data` the bytes at that path."""
+    `data` contains the bytes at that path."""
 
     layer: PartLayer
     place: str
     kind: str
     role: str = ""
-    # The message that it belongs to; -1 before the first.
+    # The message that contains it; -1 before the first.
     message: int = -1
     data: bytes = b""
     marked: bool = False
@@ -38,17 +38,17 @@ class PromptPart(Struct, frozen=True, kw_only=True):
 
 
 class RecordedPrompt(Struct, frozen=True, kw_only=True):
-    """The bytes of a request: its parts in wire order, and the parameters a cache depends on."""
+    """The bytes of a request: its parts in wire order, and the parameters that affect caching."""
 
     parts: tuple[PromptPart, ...]
     parameters: tuple[tuple[str, str], ...] = ()
-    # Whether the cache is written at markers only.
+    # Whether the cache is written only at markers.
     has_markers: bool = False
 
 
 class PromptChange(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The first place where a request differs from the one before it; `cause` is None if the
-    earlier request is a prefix of the later one."""
+    """The first difference between a request and the previous one; `cause` is None if the earlier
+    request is a prefix of the later one."""
 
     cause: CauseName | None = None
     layer: PartLayer | None = None
@@ -57,19 +57,19 @@ class PromptChange(Struct, frozen=True, kw_only=True, omit_defaults=True):
     before: bytes = b""
     after: bytes = b""
     detail: str = ""
-    # Whether the bytes allow no other explanation.
+    # Whether the bytes rule out any other explanation.
     is_sure: bool = True
-    # How many bytes of the earlier request agree, and its size.
+    # The number of bytes of the earlier request that agree, and its size.
     shared: int = 0
     size: int = 0
 
 
-# The source of Lamina's own sessions.
+# The source name of Lamina's own sessions.
 OWN = "lamina"
 
 
 class ObservedRequest(Struct, frozen=True, kw_only=True):
-    """One request with its usage. `at` is when it was sent, as closely as the record shows."""
+    """One request with its usage. `at` is the time of sending, as precisely as it is recorded."""
 
     source: str
     session: str
@@ -80,11 +80,11 @@ class ObservedRequest(Struct, frozen=True, kw_only=True):
     ended: float | None = None
     provider: str = ""
     model: str = ""
-    # The session's agent that sent it; empty for the session itself.
+    # The agent in the session that sent it; empty for the session itself.
     agent: str = ""
-    # The request whose prompt this one continues, if the record says so.
+    # The request whose prompt this one continues, if recorded.
     parent: str = ""
-    # Whether the record shows that it continues none.
+    # Whether the record shows that it continues no other request.
     is_root: bool = False
     step: StepKind = ""
     # Blocks appended since the previous request.
@@ -97,9 +97,9 @@ class ObservedRequest(Struct, frozen=True, kw_only=True):
     version: str = ""
     # The vendor's own explanation of a miss.
     vendor_reason: str = ""
-    # The change since the previous request, where the bytes were compared.
+    # The change since the previous request, if the bytes were compared.
     change: PromptChange | None = None
     file: str = ""
     line: int = 0
-    # Whether the program that sent it is the user's own.
+    # Whether the user wrote the program that sent it.
     is_own: bool = False

@@ -1,11 +1,11 @@
-"""The prompts of one conversation: which prompt another continues, at which byte they differ, and
-whether markers reach.
+"""Compares the prompts of a conversation: finds the prompt that each one continues, the first
+differing byte, and markers that do not reach.
 
-Laws: the first difference in wire order is the break, and the content on its two sides says what
-happened. Nothing is guessed: what fits no narrower cause gets the widest one. Interleaved
-conversations are distinguished by their messages; one whose front or middle changed is still the
-same. Only the newest prompts are kept whole. A cache entry ends at a marker, and a later marker
-finds it at most 20 blocks back; runs of calls and results count once.
+Laws: the first difference in wire order is the break, and the content on both sides of it
+determines the cause. Nothing is guessed: if no narrower cause fits, the widest one is used.
+Interleaved conversations are distinguished by their messages; a conversation with a changed front
+or middle is still the same one. Only the newest prompts are kept whole. A cache entry ends at a
+marker, and a later marker finds it at most 20 blocks back; runs of calls and results count once.
 """
 
 import json
@@ -28,7 +28,7 @@ LOOK_BACK = 20
 def judge_markers(
     change: PromptChange, before: RecordedPrompt, after: RecordedPrompt
 ) -> PromptChange:
-    """Return the change, with what is wrong with the markers, if anything is."""
+    """Return the change, including any problem with the markers."""
     if not (before.has_markers and after.has_markers):
         return change
     old, new = _marks(before.parts), _marks(after.parts)
@@ -53,7 +53,7 @@ def _marks(parts: Sequence[PromptPart]) -> list[int]:
 
 
 def _positions(parts: Sequence[PromptPart]) -> list[int]:
-    """The position of every part; a run of calls or of results counts as one."""
+    """Return the position of each part; a run of calls or results counts as one."""
     positions, at, last = [], -1, ""
     for part in parts:
         if part.kind not in ("call", "result") or part.kind != last:
@@ -73,7 +73,7 @@ def _say(
     )  # fmt: skip
 
 
-# How many bytes of both sides are shown, and how many of them precede the difference.
+# The number of bytes shown from both sides, and how many of them precede the difference.
 _SHOWN, _LEAD = 40, 8
 # A prompt with a summary is at most this share of the earlier prompt.
 _SHRUNK = 0.9
@@ -99,7 +99,7 @@ _EMPTY_THINKING = re.compile(rb"<think>\s*</think>")
 
 
 def compare_prompts(before: RecordedPrompt, after: RecordedPrompt) -> PromptChange:
-    """Return where `after` stops continuing `before`, and what happened there."""
+    """Return the point where `after` stops continuing `before`, and the reason."""
     old, new = before.parts, after.parts
     index = _first_difference(old, new)
     shared = sum(len(part.data) for part in old[:index])
@@ -145,7 +145,7 @@ def _changed_parameters(before: RecordedPrompt, after: RecordedPrompt) -> list[s
 def _first_picture(
     change: PromptChange, before: RecordedPrompt, after: RecordedPrompt
 ) -> PromptChange:
-    """Where markers write the cache, its messages also depend on whether any picture is present."""
+    """If markers write the cache, cached messages also depend on whether any picture is present."""
     if not after.has_markers or any(part.kind == "image" for part in before.parts):
         return change
     picture = next((part for part in after.parts if part.kind == "image"), None)
@@ -238,7 +238,7 @@ def _message_cause(
 
 
 def message_digests(parts: Sequence[PromptPart]) -> list[bytes]:
-    """A digest per message, in order."""
+    """Return a digest per message, in order."""
     return _messages(parts)
 
 
@@ -258,14 +258,14 @@ def _count_same(before: Sequence[bytes], after: Sequence[bytes]) -> int:
 
 
 def _is_plain(old: Sequence[PromptPart], new: Sequence[PromptPart], index: int) -> bool:
-    """Whether something after the difference was sent again, or the new text calls itself a
-    summary: without either it may be another conversation."""
+    """Return whether something after the difference was sent again, or the new text calls itself a
+    summary; if neither, it may be another conversation."""
     behind = [{part.digest for part in parts[index:]} for parts in (old, new)]
     return bool(behind[0] & behind[1]) or bool(_SUMMARY.search(new[index].data[:600]))
 
 
 def _is_trimmed(before: Sequence[bytes], after: Sequence[bytes], at: int) -> bool:
-    """Whether some messages are gone and the ones after them follow directly."""
+    """Return whether some messages are gone and the following ones continue directly."""
     return any(
         after[at : at + len(before) - start] == before[start:]
         for start in range(at + 1, len(before))
@@ -276,7 +276,7 @@ def _is_summarised(
     before: Sequence[bytes], after: Sequence[bytes], at: int,
     old: Sequence[PromptPart], new: Sequence[PromptPart],
 ) -> bool:  # fmt: skip
-    """Whether fewer messages replace several, with the rest kept after them."""
+    """Return whether several messages are replaced by fewer, with the rest kept after them."""
     sizes = [sum(len(part.data) for part in parts) for parts in (old, new)]
     is_smaller = sizes[1] < _SHRUNK * sizes[0]
     kept = {digest: place for place, digest in enumerate(before)}
@@ -288,8 +288,8 @@ def _is_summarised(
 
 
 def find_volatile(before: bytes, after: bytes, offset: int) -> str:
-    """Return what changes every time at the place where two texts differ: a time, a date, an id;
-    empty if nothing does."""
+    """Return the kind of value that changes every time at the point where two strings differ: a
+    time, a date or an id; empty if none does."""
     for name, pattern in _VOLATILE:
         if _covers(pattern, before, offset) and _covers(pattern, after, offset):
             return name
@@ -304,7 +304,7 @@ def _covers(pattern: re.Pattern[bytes], text: bytes, offset: int) -> bool:
 
 
 def _shared_bytes(one: bytes, other: bytes) -> int:
-    """How many leading bytes agree, found by bisection."""
+    """Return the number of leading bytes that agree, found by bisection."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -316,7 +316,7 @@ def _shared_bytes(one: bytes, other: bytes) -> int:
 
 
 def _same_text(one: bytes, other: bytes) -> bool:
-    """Whether two texts differ only in whitespace or in empty thinking."""
+    """Return whether two strings differ only in whitespace or empty thinking."""
     plain = [_EMPTY_THINKING.sub(b"", text).split() for text in (one, other)]
     return plain[0] == plain[1]
 
@@ -339,10 +339,10 @@ def _tool_name(data: bytes) -> str:
     return name if isinstance(name, str) else "?"
 
 
-# Prompts kept at a time: one per conversation running at once, and of a named session only the
-# newest few. Parts that they share are kept once.
+# Prompts kept at a time: one per concurrent conversation, and only the newest few of a named
+# session. Shared parts are kept once.
 KEPT, KEPT_OF_ONE = 32, 4
-# The share of an earlier prompt's messages that makes it the same conversation.
+# The share of an earlier prompt's messages that identifies the same conversation.
 _SAME = 0.25
 
 
@@ -363,11 +363,11 @@ class Lineage:
         # The newest prompt that begins with a chain of messages, by the chain's digest.
         self._chains: dict[bytes, str] = {}
         self._known: OrderedDict[str, KnownPrompt] = OrderedDict()
-        # Prompts that a newer one continues, and which are therefore no longer heads.
+        # Prompts that a newer one continues; they are no longer heads.
         self._extended: set[str] = set()
 
     def add(self, id: str, prompt: RecordedPrompt) -> KnownPrompt | None:
-        """Add a prompt; return the one it continues."""
+        """Add a prompt and return the one it continues."""
         messages = tuple(message_digests(prompt.parts))
         chains = _chain(messages)
         before = self._find(messages, chains)
@@ -384,7 +384,7 @@ class Lineage:
 
     @property
     def known(self) -> Sequence[KnownPrompt]:
-        """The prompts kept whole, the oldest first."""
+        """The prompts kept whole, oldest first."""
         return tuple(self._known.values())
 
     def _find(self, messages: tuple[bytes, ...], chains: Sequence[bytes]) -> KnownPrompt | None:
@@ -409,8 +409,8 @@ class Lineage:
     def _nearest(
         self, known: KnownPrompt, messages: tuple[bytes, ...], shared: int
     ) -> KnownPrompt | None:
-        """Among prompts that share as much, return the one that is a prefix of this prompt if the
-        newest one diverged: a question asked in parallel is not an edit of the others."""
+        """Return, among prompts that share equally much, the one that is a prefix of this prompt if
+        the newest one diverged: a question asked in parallel is not an edit of the others."""
         if len(known.messages) == shared or len(messages) > shared + 1:
             return known
         whole = (

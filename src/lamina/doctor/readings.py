@@ -1,11 +1,11 @@
-"""A session's requests in order, each with the one it continues: where reading stopped, and what
-was lost.
+"""Pairs each request of a session with the one it continues, and determines where reading stopped
+and how much was lost.
 
 Laws: `lost = min(cached end of the previous request - read, written + fresh)`. A first request
-loses nothing, a retry that is read whole loses nothing, and a tail that no marker covered was never
-cached. What a request left in the cache ends at its cached end, and a later request can stop
-reading at any such end. A request read up to the previous cached end is not a break. A place is
-reported with the probability of hitting it by chance.
+loses nothing, a retry that is read whole loses nothing, and a tail not covered by a marker was
+never cached. The content that a request leaves in the cache ends at its cached end, and a later
+request can stop reading at any such end. A request read up to the previous cached end is not a
+break. A place is reported with the probability of hitting it by chance.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,17 +20,17 @@ from lamina.doctor.observed_request import ObservedRequest
 # Without markers, hits end up to three blocks before the end of the earlier prompt.
 _BLOCKS = 3
 _BLOCK = 128
-# With markers figures are exact; smaller losses are not worth reporting.
+# With markers, figures are exact; smaller losses are not worth reporting.
 _LEAST = 64
-# Figures of two sessions that are this close are the same place.
+# Figures of two sessions that are this close denote the same place.
 _ALIKE_TOKENS = 64
 
 StopPlace = Literal["nothing", "floor", "end_of", "inside"]
 
 
 class ReadingStop(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where reading stopped. `request` is the number of the request that ends there; `chance` is
-    how much of the previous prompt is as close to such an end."""
+    """The place where reading stopped. `request` is the number of the request that ends there;
+    `chance` is the share of the previous prompt that is as close to such an end."""
 
     place: StopPlace
     tokens: int
@@ -43,14 +43,14 @@ def writes_at_markers(request: ObservedRequest, rules: CacheRules) -> bool:
 
 
 def slack_of(request: ObservedRequest, rules: CacheRules) -> int:
-    """How far before a cached end a hit may stop."""
+    """Return how far before a cached end a hit may stop."""
     if writes_at_markers(request, rules):
         return _LEAST
     return max(_BLOCKS * rules.step, _BLOCKS * _BLOCK)
 
 
 def cached_end(request: ObservedRequest, rules: CacheRules) -> int | None:
-    """How many tokens of a request are in the cache afterwards; None if its record does not say."""
+    """Return the number of tokens cached after a request; None if not recorded."""
     usage = request.usage
     if not usage.cache_reported:
         return None
@@ -76,7 +76,7 @@ class EarlierEnds:
         if read:
             self._reads[read] = self._reads.get(read, 0) + 1
         if is_root and read:
-            # What a new conversation reads was written by similar ones: tools and system.
+            # A new conversation reads content written by similar ones: tools and system.
             self._floors.add(read)
         if end:
             self._ends.append((end, number))
@@ -84,12 +84,12 @@ class EarlierEnds:
                 self.first_end = end
 
     def add_floors(self, floors: Iterable[int]) -> None:
-        """Add floors that other sessions of the same program read."""
+        """Add floors read by other sessions of the same program."""
         self._floors |= set(floors)
 
     def locate(self, read: int, limit: int, slack: int, *, exact: bool) -> ReadingStop:
-        """Return where a request stopped that read `read` of the `limit` tokens in the cache. With
-        `exact` the cache ends at markers, and figures are exact."""
+        """Return the place where a request stopped that read `read` of the `limit` tokens in the
+        cache. With `exact`, the cache ends at markers and figures are exact."""
         if read == 0:
             return ReadingStop(place="nothing", tokens=0)
         near = 0 if exact else slack
@@ -100,20 +100,20 @@ class EarlierEnds:
         if (found := self._nearest(read, limit, near)) is not None:
             return found
         if self.first_end is not None and read < self.first_end and exact:
-            # Entries end at markers, and before the end of the first request only tools and
-            # system have any.
+            # Entries end at markers, and before the end of the first request only tools and system
+            # have any.
             return ReadingStop(place="floor", tokens=read)
         if self._reads.get(read, 0):
-            # A figure that was read before is where an earlier entry ends.
+            # A figure that was read before marks the end of an earlier entry.
             is_front = self.first_end is not None and read < self.first_end
             return ReadingStop(place="floor" if is_front else "end_of", tokens=read)
-        # Markers may stand a little before the end of a request, too.
+        # Markers may also precede the end of a request slightly.
         return self._nearest(read, limit, _BLOCKS * _BLOCK) or ReadingStop(
             place="inside", tokens=read
         )
 
     def _nearest(self, read: int, limit: int, near: int) -> ReadingStop | None:
-        """The end of an earlier request within that distance, if there is one."""
+        """Return the end of an earlier request within that distance, if any."""
         ends = [(end, number) for end, number in self._ends if abs(end - read) <= near]
         if not ends:
             return None
@@ -123,7 +123,7 @@ class EarlierEnds:
 
 
 def _chance(limit: int, near: int, ends: Iterable[int]) -> float | None:
-    """The share of the prompt that lies within reach of one of these ends."""
+    """Return the share of the prompt within reach of one of these ends."""
     if limit <= 0:
         return None
     covered, reached = 0, 0
@@ -135,8 +135,8 @@ def _chance(limit: int, near: int, ends: Iterable[int]) -> float | None:
 
 
 def common_floors(reads: Iterable[Iterable[int]]) -> frozenset[int]:
-    """Return the figures that several sessions of one program read of their fronts: where its tools
-    and system prompt end."""
+    """Return the front sizes that several sessions of one program read: the end of its tools and
+    system prompt."""
     buckets: dict[int, int] = {}
     figures = [set(session) for session in reads]
     for session in figures:
@@ -154,14 +154,14 @@ def common_floors(reads: Iterable[Iterable[int]]) -> frozenset[int]:
 FindTarget = Callable[[ObservedRequest], Target | None]
 # Assumed for providers missing from the book: automatic caching, in blocks, for minutes.
 UNKNOWN_RULES = CacheRules(minimum=1024, step=128, lifetime_s=300.0)
-# Lifetimes that Anthropic's figures distinguish.
+# Lifetimes distinguished in Anthropic's figures.
 _SHORT_S, _LONG_S = 300.0, 3_600.0
 # Beginnings whose lengths differ by less than this share may be the same.
 _ALIKE_SHARE = 0.1
 
 
 class Reading(Struct, frozen=True, kw_only=True):
-    """One request, the previous one, and how much of that was not read again."""
+    """A request, the previous one, and the amount that was not read again."""
 
     number: int
     request: ObservedRequest
@@ -174,10 +174,10 @@ class Reading(Struct, frozen=True, kw_only=True):
     stop: ReadingStop | None = None
     gap: float | None = None
     lifetime: float | None = None
-    # Whether the requests of the conversation so far wrote nothing, or read nothing.
+    # Whether the conversation's requests so far wrote nothing, or read nothing.
     never_written: bool = False
     never_read: bool = False
-    # The request that was writing the same prefix and not answered yet.
+    # The request that was writing the same prefix and had not been answered yet.
     writer: int | None = None
 
 
@@ -186,7 +186,7 @@ def read_session(
     find_target: FindTarget,
     floors: frozenset[int] = frozenset(),
 ) -> list[Reading]:
-    """Read the requests of one session in order of sending. `floors` are where the front ends in
+    """Read the requests of one session in order of sending. `floors` are the ends of the front in
     other sessions of the same program."""
     in_order = sorted(requests, key=lambda r: r.at if r.at is not None else 0.0)
     numbers = {request.id: number for number, request in enumerate(in_order, 1)}
@@ -195,7 +195,7 @@ def read_session(
 
 
 class _Branch(Struct):
-    """The conversation a request belongs to, so far."""
+    """The conversation so far that a request belongs to."""
 
     last: ObservedRequest
     number: int
@@ -244,7 +244,7 @@ class _SessionReader:
     def _ends_of(self, request: ObservedRequest) -> EarlierEnds:
         key = (request.model, request.agent)
         if key not in self._ends:
-            # Other models count similarly: the end of the first request serves for all of them.
+            # Other models count similarly, so the end of the first request serves for all of them.
             first = next(
                 (ends.first_end for ends in self._ends.values() if not request.agent), None
             )
@@ -277,7 +277,7 @@ class _SessionReader:
         if end is None or not usage.cache_reported:
             return replace(reading, **fields)
         if end == 0 or (reading.at_markers and _lacks_marker(request)):
-            # Nothing was kept, or not all of it: all of it could have been.
+            # Nothing or not everything was kept, but everything could have been.
             end = max(end, before.usage.input)
         lost = min(end - usage.cached, fresh)
         slack = slack_of(request, rules)
@@ -287,8 +287,8 @@ class _SessionReader:
         return replace(reading, **fields)
 
     def _weigh_root(self, reading: Reading) -> Reading:
-        """Weigh the start of a conversation. While another one is still being answered, it cannot
-        read what that one writes."""
+        """Weigh the start of a conversation. It cannot read content from another conversation that
+        is still being answered."""
         request, usage = reading.request, reading.request.usage
         if request.at is None or not usage.cache_reported:
             return reading
@@ -307,8 +307,8 @@ class _SessionReader:
         return reading
 
     def _shared_front(self, request: ObservedRequest, writer: ObservedRequest) -> int:
-        """Return how many tokens two beginnings share: by their bytes; else the floor that this
-        program's conversations read; else all, if they are about equally long."""
+        """Return the number of tokens two beginnings share: by their bytes; else the floor that
+        this program's conversations read; else all, if they are about equally long."""
         change = request.change
         end = writer.usage.cached + writer.usage.written or writer.usage.input
         if change is not None and change.size:

@@ -1,7 +1,7 @@
-"""The doctor's report as one page, without scripts, fonts or pictures from elsewhere.
+"""Writes the doctor's report as one page, without scripts and without external fonts or pictures.
 
-Laws: it can be read without colour and without a script, everything from a record is escaped, and
-session text appears as digests unless text is requested. No name can change its layout or
+Laws: the page is readable without colour and without scripts, all recorded content is escaped, and
+session text appears as digests unless text is requested. Names cannot change its layout or
 direction.
 """
 
@@ -23,9 +23,9 @@ from lamina.doctor.sentences import (
     write_amount,
 )
 
-# How many sessions, findings and requests are drawn; the others are counted.
+# The number of sessions, findings and requests drawn; the others are counted.
 MAX_SESSIONS, MAX_FINDINGS, MAX_REQUESTS = 40, 500, 400
-# A short session does not fill the width, so that its columns stay narrow.
+# A short session does not fill the width, which keeps its columns narrow.
 LEAST_COLUMNS = 60
 _HEIGHT = 90
 _STYLE = """
@@ -38,12 +38,12 @@ svg { width: 100%; height: 8rem; border: 1px solid #8884 } .read { fill: #9ab } 
 @media (prefers-color-scheme: dark) { body { background: #111; color: #ddd } }
 """
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-# Direction marks, which no name needs.
+# Direction marks, never needed in names.
 _DIRECTION_MARKS = str.maketrans({mark: f"\\u{ord(mark):04x}" for mark in "\u061c\u200e\u200f"})
 
 
 def write_page(report: DoctorReport, *, with_text: bool) -> str:
-    """The page."""
+    """Return the report as a page."""
     parts = [
         "<!doctype html>", '<html lang="en"><head><meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
@@ -63,7 +63,7 @@ def write_page(report: DoctorReport, *, with_text: bool) -> str:
 
 
 def _show(text: str) -> str:
-    """Escape text from a record, so that it can neither add markup nor change direction."""
+    """Escape recorded text so that it can neither add markup nor change direction."""
     return escape(visible(text).translate(_DIRECTION_MARKS))
 
 

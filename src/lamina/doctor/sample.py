@@ -1,6 +1,6 @@
-"""A small made-up session of each kind, written on request; no real data.
+"""Writes a small invented session of each kind on request, without real data.
 
-Law: the files are the same every time, so that readers of the docs see the same output.
+Law: the files are always the same, so that readers of the docs see the same output.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any
 
 START = datetime(2026, 11, 2, 9, 0, tzinfo=UTC).timestamp()
 # A morning with Claude Code: seconds since the previous request, tokens read, written and fresh,
-# and what came before it. `turn` is a question, `loop` are tool results.
+# and what preceded it. `turn` is a question, `loop` stands for tool results.
 _MORNING: tuple[tuple[int, int, int, int, str], ...] = (
     (0, 14_120, 21_480, 4, "turn"), (14, 35_600, 3_210, 1, "loop"),
     (11, 38_810, 5_904, 1, "loop"), (19, 44_714, 2_180, 1, "loop"),
@@ -32,7 +32,7 @@ _TOOLS = ("berths", "pilots", "tides")
 
 @contextmanager
 def sample_files() -> Iterator[list[str]]:
-    """Yield the sample's paths, which exist while the block runs."""
+    """Yield the sample's paths, which exist only inside the `with` block."""
     with TemporaryDirectory(prefix="lamina-sample-") as name:
         folder = Path(name)
         _write(folder / "claude-code-sample.jsonl", _transcript())
@@ -49,7 +49,7 @@ def _time(at: float) -> str:
 
 
 def _transcript() -> list[dict[str, Any]]:
-    """A transcript: figures, without the bytes that were sent."""
+    """Return a transcript with figures, but without the bytes sent."""
     lines: list[dict[str, Any]] = []
     at, last = START, None
 
@@ -82,7 +82,7 @@ def _transcript() -> list[dict[str, Any]]:
 
 
 def _request_log() -> list[dict[str, Any]]:
-    """A log of requests with their bytes: a clock in the system prompt, then reordered tools."""
+    """Return a request log with bytes: a clock in the system prompt, then reordered tools."""
     lines: list[dict[str, Any]] = []
     messages: list[dict[str, Any]] = []
     at = START + 3_600
@@ -112,8 +112,8 @@ def _request_log() -> list[dict[str, Any]]:
     return lines
 
 
-# Tokens read, and in all: the clock changes at the fourth request, the order of the tools at the
-# sixth.
+# Tokens read, and total tokens: the clock changes at the fourth request, the order of the tools at
+# the sixth.
 _FIGURES = (
     (0, 3_140), (3_072, 4_190), (4_096, 5_240), (2_176, 6_290), (6_272, 7_340), (0, 8_390),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The doctor's sentences, as they appear on a screen, a page or a card."""
+"""Writes the doctor's sentences for screens, pages and cards."""
 
 from datetime import UTC, datetime
 
@@ -32,7 +32,7 @@ def name_program(source: str) -> str:
 
 
 def short_count(number: int) -> str:
-    """A count of tokens, shortened: `9,999`, `130k`, `1.5M`."""
+    """Return a shortened token count: `9,999`, `130k`, `1.5M`."""
     if number >= 999_500:
         return f"{number / 1e6:.1f}M"
     return f"{number / 1e3:.0f}k" if number >= 10_000 else f"{number:,}"
@@ -43,17 +43,17 @@ def short_tokens(number: int) -> str:
 
 
 def write_amount(amount: float | None) -> str:
-    """An amount in US dollars; `?` if it is not known."""
+    """Return an amount in US dollars; `?` if unknown."""
     return "?" if amount is None else dollars(amount)
 
 
 def describe_unpriced(number: int, noun: str) -> str:
-    """Say what a sum of money leaves out; empty if nothing."""
+    """Describe what a sum of money leaves out; empty if nothing."""
     return f"without {count_of(number, noun)} of unknown price" if number else ""
 
 
 def explain_no_requests(report: DoctorReport) -> str:
-    """Say why a report has no requests."""
+    """Explain why a report has no requests."""
     read = report.read
     since = "" if report.since is None else name_day(report.since)
     if not read.files and read.paths:
@@ -83,7 +83,7 @@ def explain_no_requests(report: DoctorReport) -> str:
 
 
 def explain_unjudged(report: DoctorReport) -> str:
-    """Say why the loss cannot be judged; empty if it can."""
+    """Explain why the loss cannot be judged; empty if it can."""
     totals = report.totals
     if not totals.requests:
         return explain_no_requests(report)
@@ -97,7 +97,7 @@ def name_day(moment: float) -> str:
 
 
 def describe_finding(finding: Finding) -> str:
-    """One finding as a sentence."""
+    """Describe a finding in one sentence."""
     when = ""
     if finding.at is not None:
         when = datetime.fromtimestamp(finding.at, UTC).strftime("%m-%d %H:%M ")

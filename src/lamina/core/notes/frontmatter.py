@@ -1,7 +1,7 @@
-"""The frontmatter of a note, between two lines of `---`, and its entries.
+"""Reads the frontmatter of a note: the entries between two `---` lines.
 
-Laws: frontmatter is recognised by its form alone, so every reader cuts a note at the same line; its
-values are JSON; if it is not YAML, it is read entry by entry, and that is reported. Endless
+Laws: frontmatter is recognised by its format alone, so every reader splits a note at the same line;
+its values are JSON; if it is not YAML, it is read entry by entry, and that is reported. Endless
 repetition is refused.
 """
 
@@ -16,7 +16,7 @@ from lamina.core.codec import mend_text
 if TYPE_CHECKING:
     from yaml.events import Event
 
-# Frontmatter has a few entries; a longer block is text.
+# Frontmatter has few entries; a longer block is note text.
 MAX_HEAD = 65_536
 MAX_VALUES = 5_000
 MAX_DEPTH = 32
@@ -27,9 +27,9 @@ _BLANKS = " \t\r"
 _ENTRY = re.compile(r"""[^\s#\-'"{\[:?][^\n]*?:(?=[ \t\r]|\Z)""")
 _OTHER_ENTRY = re.compile(r"""[ \t]*(?:[{'"?]|[^\s#\-][^\n]*:(?:[ \t\r]|\Z))""")
 
-# Most frontmatter consists of plain names, texts and lists, which need no parser. YAML reads what
-# matches here in the same way: no quotes inside, no comments, no marks at the beginning, nothing
-# unprintable.
+# Most frontmatter consists of plain names, strings and lists, which need no parser. YAML reads
+# everything that matches here in the same way: no inner quotes, no comments, no leading
+# punctuation, no unprintable characters.
 _INSIDE = r"""(?:[\w.,;/()@+\-'"!?%&*=<>|~$^]|:(?=[\w/])|\ (?=[^#\s]))"""
 _WORDS = rf"(?:\w{_INSIDE}*+)"
 _QUOTED = (
@@ -61,8 +61,9 @@ class _HeadRefused(Exception):
 
 
 def split_frontmatter(text: str) -> tuple[str | None, str, int]:
-    """Return the YAML of a note's frontmatter (None if it has none), the text after it, and the
-    line number where that starts. Two fences with no entry between them are not frontmatter."""
+    """Return the YAML of a note's frontmatter (None if it has none), the remaining text, and the
+    line number where that text starts. Two fences with no entry between them are not
+    frontmatter."""
     none = (None, text, 1)
     if not text.startswith(_FENCE):
         return none
@@ -83,7 +84,7 @@ def split_frontmatter(text: str) -> tuple[str | None, str, int]:
 
 
 def is_unclosed(text: str) -> bool:
-    """Return whether a note starts with a fence and an entry, but the frontmatter has no end."""
+    """Return whether a note starts with a fence and an entry, but its frontmatter is not closed."""
     lines = text[:1_000].split("\n")
     return (
         lines[0].rstrip(_BLANKS) == _FENCE
@@ -94,7 +95,7 @@ def is_unclosed(text: str) -> bool:
 
 
 def read_properties(head: str, first_line: int = 2) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the entries of the frontmatter as JSON values, and its problems with their lines in
+    """Return the frontmatter entries as JSON values, and any problems with their line numbers in
     the note."""
     plain = _read_plainly(head)
     if plain is not None:
@@ -120,7 +121,7 @@ def _has_entries(head: str) -> bool:
 
 
 def _read_plainly(head: str) -> dict[str, Any] | None:
-    """Return the entries of frontmatter with plain lines; None if one is not plain."""
+    """Return the entries of frontmatter with plain lines; None if any line is not plain."""
     entries: dict[str, Any] = {}
     members: list[Any] | None = None
     indent, name, names = "", "", 0
@@ -152,13 +153,13 @@ def _read_plainly(head: str) -> dict[str, Any] | None:
             )
         else:
             entries[name], members = None, []
-    # Names that are written twice have to be reported.
+    # Duplicate names have to be reported.
     return entries if names == len(entries) else None
 
 
 def read_scalar(text: str) -> Any:
     """Return a plain value: null, true or false, a number that JSON can represent exactly, or else
-    its text. A date with a time is written with a `T`."""
+    a string. A date with a time is written with a `T`."""
     if text in _WORDS_OF_YAML:
         return _WORDS_OF_YAML[text]
     if text[0] not in "0123456789+-.":
@@ -173,14 +174,15 @@ def read_scalar(text: str) -> Any:
 
 
 def _read_yaml(text: str, first_line: int) -> tuple[Any, tuple[str, ...]]:
-    """Return the one document of a text.
+    """Return the only YAML document in a string.
 
     Raises:
         _HeadRefused: it is not YAML, too deep, or repeats itself endlessly.
     """
     import yaml
 
-    # Events, not nodes: the composer in C recurses as deep as the text and crashes the process.
+    # Events, not nodes: the C composer recurses as deeply as the text is nested and crashes the
+    # process.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         builder = _Builder(yaml.parse(text, Loader=loader), first_line)
@@ -196,7 +198,7 @@ def _read_yaml(text: str, first_line: int) -> tuple[Any, tuple[str, ...]]:
 
 
 class _Builder:
-    """Builds JSON values from YAML events."""
+    """A builder of JSON values from YAML events."""
 
     def __init__(self, events: "Iterator[Event]", first_line: int) -> None:
         self._events = events
@@ -281,7 +283,7 @@ class _Builder:
 def _read_entries(
     head: str, first_line: int, refusal: _HeadRefused
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Read each entry of frontmatter that is not YAML; an unreadable one is kept as text."""
+    """Read frontmatter that is not YAML entry by entry; an unreadable entry is kept as a string."""
     entries: dict[str, Any] = {}
     problem = f"line {refusal.line}: the frontmatter is no YAML: {refusal.problem}; "
     texts: list[str] = []

@@ -1,7 +1,7 @@
-"""The links of a note: what it links to, what it embeds, and the pictures it shows.
+"""Finds the links, embeds and pictures in a note.
 
-Laws: nothing in code or in a comment is a link. Targets stay as spelled: only the names of the
-whole workspace can tell what they mean. Time is proportional to the size.
+Laws: nothing inside code or comments is a link. Targets stay as spelled: resolving them takes the
+names in the whole workspace. Time is proportional to the size.
 """
 
 import re
@@ -24,14 +24,14 @@ from lamina.core.text.pictures import (
 _MAX_LABEL = 200
 _MAX_LABELS = 1_000
 WIKILINK = re.compile(r"\[\[((?:[^\[\]\n]|\[(?!\[)|\](?!\]))*+)\]\]")
-# Most targets need no decoding; others are read with care.
+# Most targets need no decoding; the others are parsed fully.
 _LINK = re.compile(r"\](?:\((?:([^\s()<>\\&%]*+)\))?|:[ \t]+(\S++))")
 _SCHEME = re.compile(r"//|[A-Za-z][A-Za-z0-9+.-]{1,30}+:")
 
 
 class NoteLinks(Struct, frozen=True, kw_only=True):
-    """The targets of links and embeds, each once and in order; `labels` are those of links that
-    have any, by target; `pictures` are the files among the pictures."""
+    """The targets of links and embeds, each once and in order; `labels` maps targets to the labels
+    of their links, if any; `pictures` lists the pictures that are files."""
 
     links: tuple[str, ...] = ()
     embeds: tuple[str, ...] = ()
@@ -40,8 +40,8 @@ class NoteLinks(Struct, frozen=True, kw_only=True):
 
 
 def read_links(body: str, plain_text: str) -> NoteLinks:
-    """Return the links of a text; `plain_text` is the text with its code masked."""
-    # Searching for one character is far faster than for two, and many notes have none.
+    """Return the links in a note's text; `plain_text` is the same text with code masked."""
+    # Searching for one character is far faster than for two, and many notes have no links.
     if "]" not in body and "<" not in body:
         return NoteLinks()
     pictures = _find_files(body) if "![" in body or "<img" in body.lower() else ()
@@ -78,7 +78,7 @@ def _find_files(body: str) -> tuple[str, ...]:
 
 
 def _find_wikilinks(plain_text: str, body: str) -> Iterator[tuple[int, str, str]]:
-    """Yield the positions of links in double brackets, their targets and their labels."""
+    """Yield the positions, targets and labels of double-bracket links."""
     for match in WIKILINK.finditer(plain_text):
         target, _, label = body[match.start(1) : match.end(1)].partition("|")
         target = target.removesuffix("\\").strip()

@@ -1,10 +1,10 @@
-"""From names of notes and files, as people spell them in chats and links, to paths.
+"""Resolves names of notes and files, as spelled in chats and links, to paths.
 
-Laws: a name means one path or none. A name that is not found or not unique is reported, never
-guessed. In a note, a name that several files have means the nearest one, as in Obsidian: the one in
-the note's own folder, else below it, else in the same top folder, else in the fewest folders. Where
-two are equally near, or the note is unknown, it stays ambiguous. Building the names takes time
-proportional to the paths; looking one up does not.
+Laws: a name resolves to one path or none. A missing or ambiguous name is reported, never guessed.
+In a note, a name shared by several files resolves to the nearest one, as in Obsidian: the one in
+the note's own folder, else below it, else in the same top folder, else in the fewest folders. If
+two are equally near, or the note is unknown, the name stays ambiguous. Building the index takes
+time proportional to the number of paths; a lookup does not.
 """
 
 import re
@@ -18,25 +18,25 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 NOTE_SUFFIX = ".md"
-# The maximum number of matches that a warning lists.
+# The maximum number of matches listed in a warning.
 _MAX_LISTED = 10
 _WIKILINK = re.compile(r"!?\[\[([^\n]*)\]\]")
 _BLOCK = re.compile(r"\^[A-Za-z0-9-]++\Z")
 # Dendron's links into another vault: `dendron://vault/note`.
 _OTHER_VAULT = "dendron://"
-# Up to this many paths are examined each time.
+# Up to this many paths are examined on every lookup.
 _FEW = 16
-# Sorts after every path that starts the same way.
+# Sorts after all paths with the same prefix.
 _LAST = "\U0010ffff"
 
-# What made one of several files with a name the nearest.
+# The reason why one of several files with the same name is the nearest.
 Nearness = Literal["", "root", "same folder", "below", "same top folder", "fewest folders"]
 _How = Literal["path", "relative", "stem", "nearest", "alias", "missing"]
 
 
 class Link(Struct, frozen=True, kw_only=True):
-    """A link in its parts, as `[[name#anchor|label]]`. The anchor is a heading (`Setup#Linux` for
-    one below another) or `^block`. In Dendron the label comes first, so it may be a name."""
+    """The parts of a link: `[[name#anchor|label]]`. The anchor is a heading (`Setup#Linux` for
+    nested headings) or `^block`. In Dendron the label comes first, so it may be a name."""
 
     name: str
     anchor: str = ""
@@ -44,9 +44,9 @@ class Link(Struct, frozen=True, kw_only=True):
 
 
 class ResolvedName(Struct, frozen=True, kw_only=True):
-    """What a name means. `warning` is empty if it was found under exactly that name; `anchor` is
-    the heading or block after it. `matches` are all possible meanings; if there are several,
-    `nearness` says why `path` is the nearest."""
+    """The result of resolving a name. `warning` is empty for exact matches; `anchor` is the heading
+    or block after the name. `matches` lists all candidates; if there are several, `nearness` gives
+    the reason why `path` is the nearest."""
 
     name: str
     path: str | None = None
@@ -58,7 +58,7 @@ class ResolvedName(Struct, frozen=True, kw_only=True):
 
 
 def split_link(text: str) -> Link:
-    """Return the parts of a link, with or without its brackets: `[[name#heading|label]]`."""
+    """Return the parts of a link, with or without brackets: `[[name#heading|label]]`."""
     text = text.strip()
     inside = _WIKILINK.fullmatch(text)
     target, _, label = (inside[1] if inside else text).partition("|")
@@ -71,21 +71,22 @@ def split_link(text: str) -> Link:
 
 
 def tag_matches(tag: str, wanted: str) -> bool:
-    """Return whether a tag is the wanted one or nested in it: `project` wants `Project/x`, too."""
+    """Return whether a tag is the wanted one or nested in it: `project` also matches
+    `Project/x`."""
     have, want = (name.removeprefix("#").strip("/").casefold() for name in (tag, wanted))
     return bool(want) and (have == want or have.startswith(want + "/"))
 
 
 def is_in_folder(path: str, folder: str) -> bool:
-    """Return whether a path is in a folder or below it; every path is in the root, `""` or
+    """Return whether a path is in a folder or its subfolders; every path is in the root, `""` or
     `"/"`."""
     inside = folder.removeprefix("./").strip("/")
     return inside in ("", ".") or path.startswith(inside + "/")
 
 
 class _Match(Struct, frozen=True):
-    """What was found under a name: one path, or several equal candidates. `namesakes` are all files
-    of the name. Missing: there are only files of that name in other folders."""
+    """The match for a name: one path, or several equal candidates. `namesakes` lists all files with
+    that name. Missing: files with that name exist only in other folders."""
 
     how: _How
     paths: tuple[str, ...]
@@ -103,7 +104,7 @@ class _Names:
         spell: Callable[[str], str],
     ) -> None:
         self._paths, self._aliases, self._spell = paths, aliases, spell
-        # By the end of a path and a folder: what is nearest there.
+        # The nearest paths by path suffix and folder.
         self._nearest: dict[tuple[str, str], tuple[str, ...]] = {}
         self._sorted: dict[str, list[tuple[str, str]]] = {}
 
@@ -117,7 +118,7 @@ class _Names:
 
     @cached_property
     def _by_place(self) -> dict[str, tuple[str, ...]]:
-        """By the last folder and the file."""
+        """Paths by their last folder and file name."""
         return self._group_by_end(2)
 
     @cached_property
@@ -131,7 +132,7 @@ class _Names:
         )
 
     def find_path(self, name: str, beside: str | None) -> _Match | None:
-        """Find by the full path, else by the path from the folder of the note `beside`."""
+        """Find by the full path, else by the path relative to the folder of the note `beside`."""
         name = self._spell(name)
         if not name:
             return None
@@ -140,7 +141,7 @@ class _Names:
         return self.find_beside(name, beside or "")
 
     def find_beside(self, name: str, beside: str) -> _Match | None:
-        """Find by the path from the folder of the note `beside`."""
+        """Find by the path relative to the folder of the note `beside`."""
         name = self._spell(name)
         full_path = _join(self._spell(beside), name)
         if full_path is None or not (paths := self._at(full_path)):
@@ -149,8 +150,8 @@ class _Names:
         return _Match(how, paths, self._namesakes(name, beside), "same folder")
 
     def find_end(self, name: str) -> tuple[str, tuple[str, ...]]:
-        """Return the paths that end in a name, and that end; else those of its file, and no end:
-        `x/b` is the end of `q/x/b.md`, not of `y/b.md`."""
+        """Return a path suffix and the paths that end in it; if there are none, an empty suffix and
+        the paths with the same file name: `x/b` is a suffix of `q/x/b.md`, not of `y/b.md`."""
         name = self._spell(name).strip("/")
         folder, _, file = name.rpartition("/")
         paths = self._named(file) if file else ()
@@ -162,10 +163,10 @@ class _Names:
         return (name, ends) if ends else ("", paths)
 
     def find_nearest(self, name: str, beside: str) -> _Match | None:
-        """Find by the end of a path, the nearest to the note `beside`."""
+        """Find by path suffix, nearest to the note `beside`."""
         end, paths = self.find_end(name)
         if not end and len(paths) > 1:
-            # It names a folder, and is not there: being near the note would prove nothing.
+            # The name includes a folder that does not match: nearness would prove nothing.
             return _Match("missing", paths)
         if len(paths) < 2:
             return _Match("stem", paths) if paths else None
@@ -182,7 +183,7 @@ class _Names:
         return _Match("alias", paths) if paths else None
 
     def knows(self, name: str) -> bool:
-        """Return whether a file has that path or that name."""
+        """Return whether a file with that path or name exists."""
         return name in self.by_path or bool(self._named(name.rpartition("/")[2]))
 
     def _at(self, path: str) -> tuple[str, ...]:
@@ -192,13 +193,13 @@ class _Names:
         return self._by_file.get(file) or self._by_file.get(file + NOTE_SUFFIX, ())
 
     def _namesakes(self, name: str, beside: str | None) -> tuple[str, ...]:
-        """Return all files with a bare name that is used in a note."""
+        """Return all files with a bare name used in a note."""
         return self._named(name) if beside and "/" not in name else ()
 
     def _inside(self, end: str, paths: tuple[str, ...], folder: str) -> tuple[str, ...]:
-        """Return those of `paths`, which end in `end`, that are in a folder or below it, at the
-        smallest depth. If there are many, the result is stored, so that a path is examined only
-        once for each folder that it is in, however many links there are."""
+        """Return the paths among `paths` (which end in `end`) that are in a folder or its
+        subfolders, at the smallest depth. Large results are cached, so that a path is examined only
+        once per folder that contains it, regardless of the number of links."""
         spelled = self._sorted.get(end)
         if spelled is None:
             spelled = self._sorted[end] = sorted((self._spell(path), path) for path in paths)
@@ -213,7 +214,7 @@ class _Names:
         return self._nearest[end, folder]
 
     def _group_by_end(self, parts: int) -> dict[str, tuple[str, ...]]:
-        """By the last parts of a path."""
+        """Group paths by their last parts."""
         return _group(
             ("/".join(spelling.rsplit("/", parts)[-parts:]), path)
             for spelling, paths in self.by_path.items()
@@ -222,7 +223,7 @@ class _Names:
 
 
 class NoteNames:
-    """Known paths, found by path, by stem and by the aliases of notes."""
+    """Known paths, found by path, by stem and by note alias."""
 
     def __init__(
         self, paths: Iterable[str], aliases: Mapping[str, Iterable[str]] | None = None
@@ -232,9 +233,9 @@ class NoteNames:
         self._loose = _Names(self._paths, aliases or {}, _fold)
 
     def resolve(self, name: str, beside: str | None = None) -> ResolvedName:
-        """Return the path that `name` means, as a bare name, a path or a link; seen from the note
-        `beside`, if given. A file that is named like a link takes precedence. If the name of a link
-        means nothing and its label does, the label is the name, as in Dendron: `[[text|name]]`."""
+        """Resolve a bare name, a path or a link to a path, relative to the note `beside` if given.
+        A file that is named like a link takes precedence. If the name in a link matches nothing but
+        its label does, the label is the name, as in Dendron: `[[text|name]]`."""
         link = split_link(name)
         if not link.name and link.anchor and beside in self._exact.by_path:
             return _judge(name, link.anchor, _Match("path", (beside,)))
@@ -242,7 +243,7 @@ class NoteNames:
         for spelling, anchor in ((name, ""), (link.name, link.anchor)):
             if match := find(spelling, beside or ""):
                 is_spelled = _is_spelled(spelling, match.paths[0], is_seen=bool(beside))
-                # The name of another vault does not say where it is.
+                # The name of another vault does not reveal its location.
                 is_spelled = is_spelled or _OTHER_VAULT in name
                 return _judge(name, anchor, match, is_spelled=is_spelled)
         if link.label:
@@ -253,8 +254,8 @@ class NoteNames:
         return ResolvedName(name=name, anchor=link.anchor, warning=warning)
 
     def resolve_link(self, target: str, labels: Iterable[str], beside: str) -> ResolvedName:
-        """Return what a link in the note `beside` means; if its target means nothing, one of its
-        labels may, as in `[[text|name]]`."""
+        """Resolve a link in the note `beside`; if its target matches nothing, one of its labels
+        may, as in `[[text|name]]`."""
         meaning = self.resolve(target, beside)
         if meaning.how != "missing" or meaning.matches:
             return meaning
@@ -262,19 +263,19 @@ class NoteNames:
         return next((other for other in others if other.path is not None), meaning)
 
     def _find(self, name: str, _: str) -> _Match | None:
-        """Return what a person means by a name. Case and Unicode normal form are ignored only where
-        nothing matches exactly."""
+        """Find a name given by a person. Case and Unicode normalization are ignored only if nothing
+        matches exactly."""
         for names in (self._exact, self._loose):
             if match := names.find_path(name, None):
-                # Under another spelling it is not the given path.
+                # In another spelling it is not the given path.
                 return match if names is self._exact else replace(match, how="stem")
             if paths := names.find_end(name)[1]:
                 return _Match("stem", paths)
         return self._exact.find_alias(name) or self._loose.find_alias(name)
 
     def _find_from(self, name: str, beside: str) -> _Match | None:
-        """Return what a name means in a note: a file beside it, a path, else the nearest file whose
-        end it is. Of two that are equally near, the one in exactly this spelling."""
+        """Find a name used in a note: a file beside it, a path, else the nearest file with that
+        path suffix. If two are equally near, the one with exactly this spelling wins."""
         if name and "/" not in name and "/" in beside:
             # A bare name is also the path of a file in the root; the note's own folder is nearer.
             for names in (self._exact, self._loose):
@@ -294,7 +295,7 @@ class NoteNames:
         return match
 
     def split(self, names: str) -> tuple[str, ...]:
-        """Return the names in a comma-separated list; known names may contain commas."""
+        """Split a comma-separated list of names; known names may contain commas."""
         pieces = names.split(", ")
         parts: list[str] = []
         at = 0
@@ -310,18 +311,19 @@ class NoteNames:
 
     @cached_property
     def _most_commas(self) -> int:
-        """Return the most separators in a known name: how far a split has to look ahead."""
+        """Return the maximum number of separators in a known name, which limits the lookahead when
+        splitting."""
         return max((path.count(", ") for path in self._paths), default=0)
 
 
 def list_paths(paths: Sequence[str], most: int = _MAX_LISTED) -> str:
-    """Return paths as a sentence lists them: the first ones, and how many more there are."""
+    """Format paths for a sentence: the first ones, and the number of the others."""
     listing = ", ".join(map(repr, paths[:most]))
     return f"{listing} and {len(paths) - most:,} more" if len(paths) > most else listing
 
 
 def _judge(name: str, anchor: str, match: _Match, *, is_spelled: bool = True) -> ResolvedName:
-    """Return what was found under a name, as a verdict."""
+    """Convert the match for a name to a result."""
     if match.how == "missing":
         listing = list_paths(match.paths)
         warning = f"{name!r} is not there; it is left out: there are {listing}"
@@ -349,14 +351,15 @@ def _judge(name: str, anchor: str, match: _Match, *, is_spelled: bool = True) ->
 
 
 def _is_spelled(name: str, path: str, *, is_seen: bool) -> bool:
-    """Return whether a path matches a name: for a person its file, in a note its end."""
+    """Return whether a path matches a name as spelled: by its file name for a person, by its suffix
+    in a note."""
     if is_seen:
         return _is_end(_fold(name).strip("/"), _fold(path))
     return "/" not in name and _is_end(name, path)
 
 
 def _is_end(name: str, path: str) -> bool:
-    """Return whether a path ends in a name; the suffix of notes is optional."""
+    """Return whether a path ends in a name; the note suffix is optional."""
     end = "/" + name.removesuffix(NOTE_SUFFIX)
     return f"/{path}".removesuffix(NOTE_SUFFIX).endswith(end)
 
@@ -370,7 +373,8 @@ def _least_deep(paths: list[str]) -> tuple[str, ...]:
 
 
 def _join(beside: str, name: str) -> str | None:
-    """Return `name` as seen from the folder of `beside`; None if it leads out of the workspace."""
+    """Return the path of `name` relative to the folder of `beside`; None if it leads out of the
+    workspace."""
     parts = beside.split("/")[:-1]
     for part in name.split("/"):
         if part == "..":

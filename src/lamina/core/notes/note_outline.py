@@ -1,6 +1,6 @@
-"""The outline of a note by line: its headings, its code blocks, and the items of its lists.
+"""Finds the outline of a note by line: its headings, code blocks and list items.
 
-Laws: lines end only at `\n`. In code blocks there are neither headings nor items.
+Laws: lines end only at `\n`. Code blocks contain neither headings nor items.
 `lamina.core.text.pictures.mask_code` determines what is code. Time is proportional to the length of
 the note.
 """
@@ -21,7 +21,7 @@ _NO_TEXT = re.compile(r" {4}|\s*(?:[>|#]|[-*+][ \t]|[0-9]{1,9}[.)][ \t]|\Z)")
 
 
 class Heading(Struct, frozen=True, gc=False):
-    """A heading on a line, counted from 0, that ends before the line `end`."""
+    """A heading on the lines from `line` (counted from 0) to before `end`."""
 
     line: int
     end: int
@@ -31,7 +31,7 @@ class Heading(Struct, frozen=True, gc=False):
 
 class CodeBlock(Struct, frozen=True, gc=False):
     """A fenced block from its first line to before `end`; `info` is the text after the fence.
-    `is_closed` is False if no fence ends it."""
+    `is_closed` is False if there is no closing fence."""
 
     line: int
     end: int
@@ -45,7 +45,7 @@ class Outline(Struct, frozen=True):
 
 
 def read_outline(lines: list[str]) -> Outline:
-    """Return the outline of a text that was split at `\\n`, without its frontmatter."""
+    """Return the outline of a text split at `\\n`, without its frontmatter."""
     headings: list[Heading] = []
     blocks: list[CodeBlock] = []
     fence: Fence | None = None
@@ -81,8 +81,8 @@ def read_outline(lines: list[str]) -> Outline:
 
 
 def _is_text(lines: list[str], at: int) -> bool:
-    """Return whether a line is a paragraph if it stands alone. Below a longer one, the line is a
-    rule."""
+    """Return whether a line forms a paragraph by itself. Below a longer paragraph, an underline is
+    a rule."""
     if _NO_TEXT.match(lines[at]):
         return False
     return not at or not lines[at - 1].strip() or bool(_ATX.match(lines[at - 1]))
@@ -96,17 +96,17 @@ _ITEM = re.compile(r"(?P<lead>[\s>]*+)(?P<marker>[-*+]|[0-9]{1,9}[.)])(?=[ \t]|\
 _TASK = re.compile(r"\[(.)\](?=\s|\Z)[ \t]*+")
 _RULE = re.compile(r"[\s>]*([-*_])[ \t]*(?:\1[ \t]*){2,}\r?\Z")
 _BLOCK_NAME = re.compile(r"(?:\A|\s)\^([A-Za-z0-9-]+)\s*\Z")
-# How far an item is indented below its parent.
+# The indentation of an item relative to its parent.
 _STEP = 2
-# What is indented further and not in a list is code.
+# Text outside lists that is indented further is code.
 _CODE_INDENT = 4
 
 
 def find_items(
     lines: Sequence[str], blocks: Sequence[CodeBlock], headings: Sequence[Heading], first_line: int
 ) -> tuple[ListItem, ...]:
-    """Yield the items of a text without its frontmatter, whose first line is the `first_line` of
-    the note, counted from 1."""
+    """Return the list items in a text without frontmatter; `first_line` is the number of its first
+    line in the note, counted from 1."""
     finder = _ItemFinder(headings, first_line - 1)
     begin = 0
     for block in blocks:
@@ -175,7 +175,8 @@ class _ItemFinder:
         self._items.append(item)
 
     def _find_heading(self, at: int) -> str:
-        """Return the text of the last heading above a line; lines must ascend."""
+        """Return the text of the last heading above a line; lines must be passed in ascending
+        order."""
         while self._heading < len(self._headings) and self._headings[self._heading].line < at:
             self._heading += 1
         return self._headings[self._heading - 1].text if self._heading else ""

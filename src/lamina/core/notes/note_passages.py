@@ -1,9 +1,9 @@
-"""A note in passages, the pieces of it that are searched separately.
+"""Cuts notes into passages, which are searched separately.
 
-Laws: every non-blank line of a note is in a passage, except its frontmatter; passages are in the
+Laws: every non-blank line of a note is in a passage, except its frontmatter; passages follow the
 order of the note, and only parts of one line share that line. The searched text depends on the
 title, the passage and the note's lines, not on its path: a note that moves is not embedded again.
-Time is proportional to the note, whatever it contains.
+Time is proportional to the note's size, regardless of its content.
 
 A passage is under one heading. It is cut between paragraphs, lists and code blocks, then between
 items, then between lines; a line that is too long on its own is cut between sentences.
@@ -17,12 +17,12 @@ from lamina.core.notes.frontmatter import split_frontmatter
 from lamina.core.notes.note_outline import CodeBlock, Heading
 from lamina.core.values.note import Passage
 
-# In bytes of UTF-8: an embedder reads a number of tokens, and a Chinese character is one, while an
-# English letter is about a quarter.
+# In UTF-8 bytes: embedders read a limited number of tokens; a Chinese character is one token, an
+# English letter about a quarter.
 LONGEST_PASSAGE = 700
-# A remainder up to this length goes with the passage before it.
+# A remainder up to this length is added to the previous passage.
 _SHORT_REST = 150
-# An introduction to a list or code block goes with it, up to this length.
+# An introduction up to this length stays with the list or code block that follows.
 _LEAD_IN = 250
 _LONGEST_TITLE = 80
 _LONGEST_HEADING = 80
@@ -46,8 +46,8 @@ _SMALLEST_UNIT = 3
 
 
 def searched_text(note_title: str, passage: Passage, lines: Sequence[str]) -> str:
-    """Return the text whose sha256 is a passage's digest; `lines` are all lines of the note, split
-    at `\\n`."""
+    """Return the text whose sha256 is the passage's digest; `lines` contains all lines of the note,
+    split at `\\n`."""
     has_names = _begins_line(passage.part) and _is_rule(lines[0])
     names = _names_before(passage, lines) if has_names else ""
     place = _find_place(_shorten(note_title, _LONGEST_TITLE), passage.heading)
@@ -55,7 +55,7 @@ def searched_text(note_title: str, passage: Passage, lines: Sequence[str]) -> st
 
 
 def stored_text(passage: Passage, lines: Sequence[str]) -> str:
-    """Return a passage as written in the note; `lines` are all lines of the note, split at
+    """Return a passage as written in the note; `lines` contains all lines of the note, split at
     `\\n`."""
     if passage.part:
         return lines[passage.start - 1][slice(*passage.part)]
@@ -63,7 +63,7 @@ def stored_text(passage: Passage, lines: Sequence[str]) -> str:
 
 
 def _names_before(passage: Passage, lines: Sequence[str]) -> str:
-    """Return the names in the frontmatter, if this is the first passage, right after it."""
+    """Return the names in the frontmatter if this is the first passage, directly after it."""
     before = passage.start - 2
     while before > 0 and not lines[before].strip():
         before -= 1
@@ -86,8 +86,8 @@ def cut_passages(
     blocks: Sequence[CodeBlock],
     texts: list[str] | None = None,
 ) -> tuple[Passage, ...]:
-    """Return the passages of a note with a known outline; `lines` are those after its frontmatter.
-    The searched text of each is added to `texts`, if given."""
+    """Return the passages of a note with a known outline; `lines` contains the lines after its
+    frontmatter. The searched text of each passage is added to `texts`, if given."""
     passages: list[Passage] = []
     names = _find_names(head) if head else ""
     cutter = _Cutter(lines, blocks)
@@ -107,8 +107,8 @@ def cut_passages(
 
 
 def _find_place(title: str, heading: str) -> tuple[str, ...]:
-    """Return the title and the headings that a text is searched under: the outermost heading and
-    the two innermost ones are the most informative."""
+    """Return the title and headings under which a text is searched: the outermost heading and the
+    two innermost ones are the most informative."""
     trail = heading.split(_TRAIL_JOINT) if heading else []
     if trail and trail[0].casefold() == title.casefold():
         trail = trail[1:]
@@ -119,7 +119,7 @@ def _join_text(place: tuple[str, ...], names: str, own_text: str) -> str:
     text = own_text.strip()
     if "\r" in text:
         text = text.replace("\r\n", "\n")
-    # A heading is in the place already, unless its line says more.
+    # A heading is already part of the place, unless its line contains more.
     while text.startswith("#") and (match := _HEADING_LINE.match(text)):
         if match[1].rstrip() not in place:
             break
@@ -128,7 +128,7 @@ def _join_text(place: tuple[str, ...], names: str, own_text: str) -> str:
 
 
 def _find_names(head: str) -> str:
-    """Return the frontmatter lines that give a note's other names and its subject."""
+    """Return the frontmatter lines with a note's other names and its subject."""
     lines: list[str] = []
     size, is_inside = 0, False
     for line in head.split("\n"):
@@ -143,8 +143,8 @@ def _find_names(head: str) -> str:
 
 
 def _sections(lines: list[str], headings: Sequence[Heading]) -> Iterator[tuple[str, str, int, int]]:
-    """Yield the trail, the anchor and the lines of every stretch under one heading. A heading with
-    nothing under it goes with what follows."""
+    """Yield the trail, anchor and lines of every stretch under one heading. An empty heading is
+    joined with what follows."""
     trail: list[tuple[int, str]] = []
     begin, first_text, anchor = 0, 0, ""
     for at in range(len(headings) + 1):
@@ -168,21 +168,23 @@ def _sections(lines: list[str], headings: Sequence[Heading]) -> Iterator[tuple[s
 
 
 class _Cutter:
-    """Cuts ranges of lines so that each is short enough."""
+    """A cutter of line ranges into short enough pieces."""
 
     def __init__(self, lines: list[str], blocks: Sequence[CodeBlock]) -> None:
         self._lines = lines
-        # Most lines are ASCII; there are many, so these are measured without a call.
+        # Most lines are ASCII; because there are many, these are measured without a call.
         self._sizes = [len(line) + 1 if line.isascii() else _size(line) for line in lines]
         self._edges = {edge for block in blocks for edge in (block.line, block.end)}
-        # Lines of code except each block's first: there a blank line does not end a paragraph.
+        # Lines of code except the first of each block; a blank line among them does not end a
+        # paragraph.
         self._code = bytearray(len(lines))
         for block in blocks:
             self._code[block.line + 1 : block.end] = b"\1" * (block.end - block.line - 1)
         self._stretches: list[tuple[int, int]] = []
 
     def cut(self, begin: int, end: int) -> Iterator[tuple[int, int, tuple[int, int] | None]]:
-        """Yield ranges from a line to before another, and for parts of one line, which part."""
+        """Yield ranges as first line and end (exclusive), and, for parts of a single line, the
+        range within it."""
         stretches = [(begin, end)]
         if sum(self._sizes[begin:end]) > LONGEST_PASSAGE:
             stretches = self._stretches = []
@@ -199,7 +201,7 @@ class _Cutter:
                 yield start, stop, None
 
     def _pack(self, begin: int, end: int, level: int) -> None:
-        """Join as many units as fit, and cut those that do not into smaller ones."""
+        """Join as many units as fit, and cut larger ones into smaller units."""
         start, last, size = begin, begin, 0
         for unit, stop in self._units(begin, end, level):
             more = sum(self._sizes[unit:stop])
@@ -240,8 +242,8 @@ class _Cutter:
         return text.endswith((":", "\uff1a")) or (text.startswith("#") and "\n" not in text)
 
     def _units(self, begin: int, end: int, level: int) -> Iterator[tuple[int, int]]:
-        """Yield paragraphs and blocks; then outermost items, with code separate from the text
-        around it; then any item, and paragraphs of code; then lines."""
+        """Yield paragraphs and blocks; at the next levels outermost items, with code separate from
+        the text around it; then any item, and paragraphs of code; then lines."""
         if level == 1:
             items = {at: len(item[1]) for at in range(begin, end) if (item := self._item(at))}
             least = min(items.values(), default=0)
@@ -265,7 +267,7 @@ class _Cutter:
 
 
 def _find_parts(line: str) -> Iterator[tuple[int, int]]:
-    """Return where a line that is too long is cut: after a sentence, else between words."""
+    """Yield the ranges into which a long line is cut: after sentences, else between words."""
     longest = max(1, LONGEST_PASSAGE * len(line) // _size(line))
     begin = 0
     while begin < len(line):
@@ -296,12 +298,12 @@ def _has_text(lines: list[str], begin: int, end: int) -> bool:
 
 
 def _size(line: str) -> int:
-    """Return the length of a line with its end, in bytes."""
+    """Return the length of a line including its line end, in bytes."""
     return 1 + len(line.encode("utf-8", "replace"))
 
 
 def _plain(heading: str) -> str:
-    """Return a heading as a person reads it: links as their words, no marks."""
+    """Return a heading as displayed: links as their words, without markup."""
     if "[" in heading:
         heading = _LINK.sub(r"\1", _WIKILINK.sub(r"\1", heading))
     return _MARKUP.sub("", heading) if "`" in heading or "*" in heading else heading

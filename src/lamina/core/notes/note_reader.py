@@ -1,9 +1,9 @@
-"""From the bytes of a note to a `Note`.
+"""Parses the bytes of a note into a `Note`.
 
-Laws: every note loads; what is wrong with it is listed in its problems. Tags, links and headings in
-code do not count. Queries in code blocks are found and not run; scripts are found, too, so that a
-reader can report that they were left out. Time is proportional to the size, whatever the note
-contains.
+Laws: every note loads; anything wrong with it is listed in its problems. Tags, links and headings
+in code do not count. Queries in code blocks are found but not run; scripts are also found, so that
+a reader can report that they were left out. Time is proportional to the size, regardless of the
+content.
 """
 
 import hashlib
@@ -31,14 +31,15 @@ QUERY_INFOS: dict[str, Literal["block", "search", "script"]] = {
 }
 MAX_INLINE = 200
 _QUOTE = re.compile(r"[ \t]*>[ \t]?")
-# Code that starts with `=` and continues like an expression; `==` and `=>` are code about code.
+# Code that starts with `=` and continues like an expression; `==` and `=>` belong to code about
+# code.
 _INLINE = re.compile(r"(?<!`)`(?P<mark>\$?=)(?P<text>(?![=>])[^`\n]*[^`\s][^`\n]*)`(?!`)")
 
 
 def find_queries(
     lines: Sequence[str], blocks: Sequence[CodeBlock], body: str
 ) -> tuple[NoteQuery, ...]:
-    """Return the queries of a text: its blocks in order, then those within its sentences."""
+    """Return the queries in a note's text: its blocks in order, then inline queries."""
     queries = list(_find_blocks(lines, blocks))
     if "`=" in body or "`$=" in body:
         inline, scripts = _find_inline(lines, blocks)
@@ -53,7 +54,7 @@ def _find_blocks(lines: Sequence[str], blocks: Sequence[CodeBlock]) -> Iterator[
         kind = QUERY_INFOS.get(block.info.lower().strip())
         if kind is not None:
             inside = lines[block.line + 1 : block.end - block.is_closed]
-            # In a quote or a callout every line starts with a mark.
+            # In a quote or callout, every line starts with a marker.
             for _ in range(_count_quotes(lines[block.line])):
                 inside = [_QUOTE.sub("", line, count=1) for line in inside]
             yield NoteQuery(kind, "\n".join(inside))
@@ -62,7 +63,7 @@ def _find_blocks(lines: Sequence[str], blocks: Sequence[CodeBlock]) -> Iterator[
 def _find_inline(
     lines: Sequence[str], blocks: Sequence[CodeBlock]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Yield expressions and scripts within sentences, each once, as spelled."""
+    """Return inline expressions and scripts, each once, as spelled."""
     in_blocks = {at for block in blocks for at in range(block.line, block.end)}
     spellings: dict[str, list[str]] = {"=": [], "$=": []}
     for at, line in enumerate(lines):
@@ -80,18 +81,18 @@ def _count_quotes(line: str) -> int:
 
 __all__ = ["READER_VERSION", "decode_note", "read_note", "split_frontmatter"]
 
-# Raised when the same bytes give a different note, so that saved notes are read again.
+# Raised when the same bytes parse to a different note, so that saved notes are read again.
 READER_VERSION = 6
 
 MAX_FIELDS = 5_000
-# What queries can show.
+# The parts of a note that queries can show.
 SHOWN_FIELDS = (
     "properties", "aliases", "tags", "links", "embeds", "headings", "fields", "items",
 )  # fmt: skip
 _MAX_PROBLEMS = 10
 
 _SEPARATORS = re.compile(r"[,\s]+")
-# What looks like a tag in a link is a heading.
+# Text in a link that looks like a tag is a heading.
 _TAG_IN_LINK = re.compile(r"\[\[[^\[\]\n]*\s#")
 
 
@@ -143,8 +144,7 @@ def read_note(
 def _find_fields(
     lines: list[str], outline: Outline, items: tuple[ListItem, ...], first_line: int
 ) -> tuple[tuple[str, str], ...]:
-    """Return the inline fields of a text, except those of its lists, which belong to their
-    items."""
+    """Return the inline fields of a text, except those in lists, which belong to their items."""
     skipped = {at for block in outline.blocks for at in range(block.line, block.end)}
     for item in items:
         start = item.line - first_line + 1
@@ -158,8 +158,8 @@ def _find_fields(
 
 
 def _without_secrets(note: Note, head: str) -> dict[str, Any]:
-    """Return what a query can show of a note and contains a secret, without it. A value is judged
-    in its context: alone, a password cannot be recognised."""
+    """Return the parts of a note that queries can show and that contain a secret, with the secret
+    removed. A value is judged in context: on its own, a password cannot be recognised."""
     fields = (f"{name}: {value}" for name, value in note.fields)
     items = (item.text for item in note.items)
     shown = "\n".join(
@@ -194,7 +194,7 @@ def _hide(value: Any, pieces: dict[str, str]) -> Any:
 
 
 def decode_note(data: bytes) -> tuple[str, tuple[str, ...]]:
-    """Return the text of a note without a byte order mark, and what is wrong with its bytes. Its
+    """Return the text of a note without a byte order mark, and any problems with its bytes. Its
     lines end only at `\\n`. Embedded pictures are replaced by a few words."""
     try:
         return replace_data_pictures(data.decode("utf-8").removeprefix("\ufeff")), ()
@@ -239,7 +239,7 @@ def _find_tags(properties: dict[str, Any]) -> Iterator[str]:
 
 
 def _find_values(properties: dict[str, Any], keys: tuple[str, ...]) -> Iterator[str | list[str]]:
-    """Return a text, or the texts of a list; numbers are names, too."""
+    """Yield strings and lists of strings; numbers count as names, too."""
     for key, value in properties.items():
         if key.lower() not in keys or value is None:
             continue
@@ -250,7 +250,7 @@ def _find_values(properties: dict[str, Any], keys: tuple[str, ...]) -> Iterator[
 
 
 def _read_inline(body: str) -> tuple[list[str], NoteLinks]:
-    """Return the tags and the links of the text."""
+    """Return the tags and links in the text."""
     has_tags = next(find_tags(body), None) is not None
     has_links = "]" in body or "<" in body
     if not (has_tags or has_links):

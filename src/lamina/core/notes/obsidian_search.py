@@ -1,12 +1,11 @@
-"""Searches as Obsidian writes them in notes: words, phrases, patterns and places, parsed and
-matched.
+"""Parses and matches searches as written in Obsidian notes: words, phrases, patterns and places.
 
     "north quay" (tide OR ebb) -draft path:work tag:#a line:(call pilot) [status:open] /[0-9]+ m/
 
-Laws: any text either is a search or raises `QueryError`, which names what is not understood. Words
-are found anywhere in a name or a text, ignoring case unless the search says otherwise. A note is
-read once, whatever the search asks for. Time is proportional to the length of the search, however
-deeply it is nested.
+Laws: any string either is a search or raises `QueryError`, which names what is not understood.
+Words are found anywhere in a name or text, ignoring case unless the search specifies otherwise. A
+note is read once, whatever the search asks for. Time is proportional to the length of the search,
+however deeply it is nested.
 """
 
 import re
@@ -42,26 +41,26 @@ _BLANK = re.compile(r"\s*+")
 
 
 class Words(Struct, frozen=True):
-    """A word or a phrase that must occur."""
+    """A required word or phrase."""
 
     text: str
 
 
 class Pattern(Struct, frozen=True):
-    """A regular expression that must match."""
+    """A required regular expression match."""
 
     pattern: SafePattern
 
 
 class Placed(Struct, frozen=True):
-    """A search within one place: the name of a file, a line, a section."""
+    """A search within one place: a file name, a line, a section."""
 
     place: Place
     part: "SearchTerm"
 
 
 class PropertyTerm(Struct, frozen=True):
-    """A required property with a matching value; None if any value matches."""
+    """A required property and its value; None if any value matches."""
 
     name: str
     value: "SearchTerm | None"
@@ -83,7 +82,7 @@ SearchTerm: TypeAlias = Words | Pattern | Placed | PropertyTerm | Not | AllOf | 
 
 
 def parse_search(text: str) -> SearchTerm:
-    """Return what a search means.
+    """Parse a search.
 
     Raises:
         QueryError: it is not understood; with line and column.
@@ -157,7 +156,7 @@ class _Parser:
         return Words(self._trim_word(token))
 
     def _trim_word(self, token: re.Match[str]) -> str:
-        """Return a word; within brackets it ends where they do."""
+        """Return a word; inside brackets it ends at the closing one."""
         word = token[0]
         if self._depth and "]" in word and self._in_property:
             word = word[: word.index("]")]
@@ -184,7 +183,7 @@ class _Parser:
     def _read_place(self, token: re.Match[str]) -> SearchTerm:
         name = token[0][:-1].lower()
         if name not in PLACES:
-            # An address or a time is a word.
+            # A URL or a time is a word.
             if (word := re.compile(r"[^\s()\"]+").match(self._text, token.start())) and (
                 self._text[token.end() : token.end() + 2] == "//" or name in ("http", "https")
             ):
@@ -227,13 +226,13 @@ def _join(terms: list[SearchTerm]) -> SearchTerm:
     return terms[0] if len(terms) == 1 else AllOf(tuple(terms))
 
 
-# The maximum number of a note's lines that are shown.
+# The maximum number of lines shown per note.
 MAX_LINES = 5
 _COMPARED = re.compile(r"([<>]=?)\s*(-?[0-9.]+)")
 
 
 class SearchHit(Struct, frozen=True):
-    """A note that was found: its path, and the lines with what was searched for, from 1."""
+    """A matching note: its path, and the lines that match, counted from 1."""
 
     path: str
     lines: tuple[int, ...]
@@ -270,7 +269,7 @@ class _SearchedNote:
 
 
 def find_hit(term: SearchTerm, note: Note, text: str) -> SearchHit | None:
-    """Return the note as it was found, if it was.
+    """Return the hit for a note, if it matches.
 
     Raises:
         PatternRefused: a pattern of the search may take too long for this note.
@@ -304,7 +303,7 @@ def _may_fit(term: SearchTerm, note: _SearchedNote) -> bool:
 def _fits(
     term: SearchTerm, note: _SearchedNote, place: str | None, fold: Callable[[str], str]
 ) -> bool:
-    """Return whether a note matches; `place` is the part of it that is meant, None for all of
+    """Return whether a note matches; `place` is the part of the note to search, None for all of
     it."""
     match term:
         case Words(text):
@@ -416,7 +415,7 @@ def _compare(value: Any, sign: str, number: str) -> bool:
 
 
 def _marks(term: SearchTerm, fold: Callable[[str], str]) -> Iterator[Callable[[str], bool]]:
-    """Yield what marks the displayed lines: what the search requires in the text."""
+    """Yield predicates for the lines to display, from the terms that the text must match."""
     match term:
         case Words(text):
             wanted = fold(text)

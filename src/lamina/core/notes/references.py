@@ -1,14 +1,14 @@
-"""What a person writes to attach something, as a value.
+"""Parses references, as people write them to attach something, into values.
 
     notes/api.md, api, [[api]], [[api#Errors]]      a note or file, or a section of one
     notes/api.md#L3-L10                             lines of one
     projects/, folder:projects                      a folder
     #draft, tag:draft                               a tag
-    https://example.org/page, url:example.org       a page of the web
+    https://example.org/page, url:example.org       a web page
     note:a.md, query:a.md#0123456789abcdef          an item by its id
 
-Law: reading opens nothing. A file with exactly such a name goes first, so callers that can look
-try the plain path before anything else.
+Law: parsing opens nothing. A file with exactly that name takes precedence, so callers with file
+access try the plain path before anything else.
 """
 
 import re
@@ -25,8 +25,8 @@ _QUERY = re.compile(r"(?P<path>.+)#(?P<digest>[0-9a-f]{16})")
 
 
 class Reference(Struct, frozen=True, kw_only=True):
-    """What is meant. `name` is a path, the name of a note, a tag without `#`, or an address;
-    `anchor` is a heading; `digest` the end of a query's id; `wanted` the kind that an id names."""
+    """A parsed reference. `name` is a path, a note name, a tag without `#`, or a URL; `anchor` is a
+    heading; `digest` the end of a query's id; `wanted` the kind specified by an id."""
 
     kind: Literal["path", "folder", "tag", "url", "lines", "query"]
     name: str
@@ -38,7 +38,7 @@ class Reference(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """How it is written: text that `read_reference` reads as this."""
+        """Its written format, which `read_reference` parses to an equal reference."""
         match self.kind:
             case "lines":
                 return f"{self.name}#L{self.start}-L{self.end}"
@@ -53,7 +53,7 @@ class Reference(Struct, frozen=True, kw_only=True):
 
 
 def read_reference(text: str) -> Reference:
-    """Return what `text` means; a path, unless it has another form."""
+    """Parse a reference; it is a path, unless it has another format."""
     reference = text.strip()
     if _URL.match(reference):
         return Reference(kind="url", name=canonical_url(reference))
@@ -81,7 +81,7 @@ def read_reference(text: str) -> Reference:
 
 
 def is_url(text: str) -> bool:
-    """Return whether a reference names a web page."""
+    """Return whether a reference is a web page URL."""
     return read_reference(text).kind == "url"
 
 
@@ -96,8 +96,8 @@ def _read_lines(reference: str) -> Reference | None:
 
 
 def _read_path(reference: str) -> Reference:
-    """Return a path or the name of a note. What follows a `#` is a heading or part of the name:
-    only the known names can tell, so a bare reference keeps it."""
+    """Return a path or note name. Text after a `#` is a heading or part of the name: only the known
+    names can tell, so a bare reference keeps it."""
     link = _bare(reference)
     if link == reference:
         return Reference(kind="path", name=reference)

@@ -1,6 +1,6 @@
-"""Where to search, from what people write: folders, tags, and days as text or as dates.
+"""Builds search scopes from folders, tags and days (as strings or dates).
 
-Law: what is not a folder, tag or date is reported as an error; it never means everywhere.
+Law: anything that is not a folder, tag or date is reported as an error; it never means everywhere.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from datetime import date, datetime, time
 from lamina.core.values.note import Scope
 from lamina.errors import UsageError
 
-# A time: as text (2026-11-17, 2026-11-17T09:30:00), as a date, or in seconds since the epoch.
+# A time: as a string (2026-11-17, 2026-11-17T09:30:00), as a date, or in seconds since the epoch.
 Moment = str | date | float
 
 

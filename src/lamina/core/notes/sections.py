@@ -1,4 +1,4 @@
-"""Parts of a note that a link can name: the lines under a heading, or a block with a mark.
+"""Finds the parts of a note that a link can name: the lines under a heading, or a marked block.
 
 Law: lines are counted from 1 and split only at `\\n`; there are no headings in code.
 """
@@ -35,8 +35,8 @@ class _Heading(Struct, frozen=True):
 
 
 def find_section(text: str, anchor: str) -> tuple[int, int] | None:
-    """The first and last line of what `anchor` names: `Setup`, `Setup#Linux` (one below the other),
-    `^mark`, or a range as Dendron writes it; None if there is no such part.
+    """Return the first and last line of the part that `anchor` names: `Setup`, `Setup#Linux`
+    (nested headings), `^mark`, or a Dendron range; None if there is no such part.
 
         setup,1             below the heading: so many lines further down
         setup:#linux        up to another heading
@@ -49,15 +49,15 @@ def find_section(text: str, anchor: str) -> tuple[int, int] | None:
 
 
 def heading_names(headings: Iterable[str]) -> frozenset[str]:
-    """Return the names of headings in links: as they read, and as web pages spell them."""
+    """Return heading names as used in links: as displayed, and as spelled by web pages."""
     titles = tuple(headings)
     names = [_fold(title) for title in titles]
     return frozenset((*names, *_make_slugs(titles), *map(_make_loose_slug, names)))
 
 
 def is_heading_anchor(anchor: str, names: frozenset[str]) -> bool:
-    """Return whether an anchor names one of the headings, or a range of them. Marks of blocks are
-    not checked."""
+    """Return whether an anchor names one of the headings, or a range of them. Block marks are not
+    checked."""
     bounds = _RANGE.fullmatch(anchor)
     if bounds is None or _is_named(anchor, names):
         return _is_named(anchor.rpartition("#")[2], names)
@@ -81,7 +81,7 @@ class _Parts:
         self._lines = mask_code(text)[0].split("\n")
 
     def find(self, anchor: str) -> tuple[int, int] | None:
-        """Return what a heading or a mark names."""
+        """Return the lines that a heading or mark names."""
         if anchor.startswith("^"):
             return _find_block(self._lines, anchor[1:])
         heading = self._find_heading(anchor)
@@ -123,8 +123,8 @@ class _Parts:
         return split_frontmatter(self._text)[2], len(self._lines)
 
     def _find_heading(self, anchor: str, after: int = 0) -> _Heading | None:
-        """Return the first heading with a name after a line; as it reads, else as pages spell
-        it."""
+        """Return the first heading after a line with a name: as displayed, else as spelled by web
+        pages."""
         names = [_fold(part) for part in anchor.split("#") if part.strip()]
         headings = [heading for heading in self._headings if heading.line > after]
         ways: list[Callable[[_Heading], bool]] = [
@@ -166,7 +166,7 @@ def _make_loose_slug(folded: str) -> str:
 
 
 def _make_slugs(titles: Iterable[str]) -> list[str]:
-    """Return the slugs of headings in order; those of one name are told apart by a number."""
+    """Return the slugs of headings in order; duplicates are numbered."""
     counts: Counter[str] = Counter()
     slugs = []
     for title in titles:
@@ -215,7 +215,7 @@ def _without_blank_end(lines: list[str], first: int, last: int) -> int:
 
 
 def _ends_with(trail: list[str], names: list[str]) -> bool:
-    """Return whether the innermost heading has the last name, and the others are above it in
+    """Return whether the innermost heading has the last name, and the other names are above it in
     order."""
     if trail[-1] != names[-1]:
         return False
@@ -224,7 +224,7 @@ def _ends_with(trail: list[str], names: list[str]) -> bool:
 
 
 def _fold(heading: str) -> str:
-    """Return a heading as links spell it: without emphasis, case and extra spaces."""
+    """Return a heading as spelled in links: without emphasis, case and extra spaces."""
     text = _MARKDOWN_LINK.sub(r"\1", unicodedata.normalize("NFC", heading))
     plain = re.sub(r"[`*_]|\[\[|\]\]", "", text)
     return " ".join(re.sub(r"[:#|^\\]+", " ", plain).split()).casefold()

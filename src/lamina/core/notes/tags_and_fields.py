@@ -1,15 +1,14 @@
-"""Tags and fields in the text of a note: `#tag`, `name:: value`, `[name:: value]`, `(name::
-value)`.
+"""Finds tags and fields in note text: `#tag`, `name:: value`, `[name:: value]`, `(name:: value)`.
 
-Law: time is proportional to the length of a line, whatever it contains. Values are texts here;
+Law: time is proportional to the length of a line, whatever it contains. Values are strings here;
 callers interpret them.
 """
 
 import re
 from collections.abc import Iterator
 
-# What ends a tag: white space, ASCII punctuation except `-`, `_` and `/`, and punctuation of other
-# scripts. The joiner U+200D and the selectors stay: emoji need them.
+# Characters that end a tag: white space, ASCII punctuation except `-`, `_` and `/`, and punctuation
+# of other scripts. The joiner U+200D and the selectors do not: emoji need them.
 _TAG = re.compile(
     "#([^\\s\\0#!\"$%&'()*+,.:;<=>?@^`{|}~\\[\\]\\\\"
     "\\u2000-\\u200c\\u200e-\\u206f\\u2e00-\\u2e7f\\u3000-\\u3020\\uff01-\\uff0f\\uff1a-\\uff20]+)"
@@ -17,7 +16,7 @@ _TAG = re.compile(
 
 
 def find_tags(plain_text: str) -> Iterator[str]:
-    """Return tags without `#`, in order; code must be blanked out before."""
+    """Yield tags without `#`, in order; code must be masked beforehand."""
     for match in _TAG.finditer(plain_text):
         start = match.start()
         if start and not plain_text[start - 1].isspace():
@@ -41,7 +40,7 @@ _DECORATION = re.compile(r"[^\w]*+")
 _DECORATION_END = re.compile(r"[_*~`]*\Z")
 _NAME = re.compile(r"(?:[\w\s/\-]|[^\x00-\x7f])*+")
 _DAY = r"\ufe0f?\s*(\d{4}-\d{2}-\d{2})"
-# What task plugins write in place of a name.
+# Emoji used by task plugins in place of names.
 _SHORTHANDS = {
     "created": re.compile(f"\u2795{_DAY}"),
     "start": re.compile(f"\U0001f6eb{_DAY}"),
@@ -52,7 +51,7 @@ _SHORTHANDS = {
 
 
 def find_fields(line: str, *, whole_line: bool = True) -> list[tuple[str, str]]:
-    """Return the fields of a line: those in brackets, or else the one that fills the whole line."""
+    """Return the fields in a line: those in brackets, or else the one that fills the whole line."""
     if "::" not in line or len(line) > MAX_CHARACTERS:
         return []
     fields = _find_bracketed(line)
@@ -62,7 +61,7 @@ def find_fields(line: str, *, whole_line: bool = True) -> list[tuple[str, str]]:
 
 
 def find_shorthands(text: str) -> list[tuple[str, str]]:
-    """Return the days that are written after an emoji: when a task is due, was done and so on."""
+    """Return the dates written after an emoji: when a task is due, was done and so on."""
     if text.isascii():
         return []
     matches = ((name, pattern.search(text)) for name, pattern in _SHORTHANDS.items())
@@ -78,7 +77,7 @@ def _find_bracketed(line: str) -> list[tuple[str, str]]:
         separator = line.find("::", at)
         if separator < 0:
             break
-        # The nearest bracket before it; a name contains none.
+        # The nearest bracket before it; names contain none.
         for bracket in _BRACKET.finditer(line, at, separator):
             opening = bracket.start()
         at = separator + 2
@@ -93,8 +92,8 @@ def _find_bracketed(line: str) -> list[tuple[str, str]]:
 
 
 def _find_closing(line: str, start: int, opening: str) -> int | None:
-    """Return where the bracket closes that was opened before `start`; brackets within it are
-    paired."""
+    """Return the position of the bracket that closes the one opened before `start`; nested brackets
+    are paired."""
     depth, is_escaped = 0, False
     for at in range(start, len(line)):
         character = line[at]

@@ -1,9 +1,9 @@
-"""Times as people say them, and the dates that notes have.
+"""Parses times in everyday language, and finds the dates of notes.
 
-Laws: `now` is an argument, as a time without a zone: days are those of this machine. A range
+Laws: `now` is an argument, as a time without a zone: days are local to this machine. A range
 extends from the start of its first day up to the start of the day after its last. An unrecognised
-time is an error that lists the accepted forms. `Last week` is the one before this, `the past week`
-the seven days up to today; hours are counted from now.
+time is an error that lists the accepted formats. `Last week` is the one before this, `the past
+week` the seven days up to today; hours are counted from now.
 """
 
 import re
@@ -29,7 +29,7 @@ _NUMBERS = {
     "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
     "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "a": 1, "an": 1, "couple": 2, "few": 3,
 }  # fmt: skip
-# Each with the forms that people write.
+# Each unit with the spellings that people use.
 _UNITS = {
     "minute": "minutes?|mins?", "hour": "hours?|hrs?|h", "day": "days?|d", "week": "weeks?|wks?|w",
     "month": "months?", "quarter": "quarters?", "year": "years?|yrs?|y",
@@ -45,7 +45,7 @@ _WEEKDAY = "(?P<weekday>{})".format("|".join(rf"{d[:3]}(?:{d[3:]})?" for d in _W
 _WHICH = "(?P<which>this|current|last|previous|next|coming)"
 _DAY_OF_MONTH = r"(?P<day>[0-9]{1,2})(?:st|nd|rd|th)?"
 
-# Words before a time that mean nothing.
+# Words without meaning before a time.
 _LEAD = re.compile(r"(?:(?:in|on|at|during|within|over|for|of|the)\s+)+(?=\S)")
 _BEFORE_YESTERDAY = re.compile(r"(?:the\s+)?day\s+before\s+yesterday")
 _NAMED = re.compile(rf"{_WHICH}\s+(?P<unit>week|weekend|month|quarter|year)")
@@ -68,13 +68,13 @@ _OPEN = re.compile(r"(since|after|from|before|until|till)\s+(.+)")
 _YEAR = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
 _DATE_IN_NAME = re.compile(r"(?<![0-9])([0-9]{4})-?([0-9]{2})-?([0-9]{2})(?![0-9])")
 _DATE_KEYS = ("date", "created", "day")
-# Numbers above this are milliseconds, as in JavaScript programs.
+# Larger numbers are milliseconds, as in JavaScript programs.
 _MILLISECONDS = 100_000_000_000
 
 
 def read_time_range(value: object, now: datetime) -> TimeRange | None:
-    """Return a range from words, or from `startTime` and `endTime`; None if there is nothing to
-    read.
+    """Parse a range from words, or from `startTime` and `endTime`; return None if there is nothing
+    to parse.
 
     Raises:
         UsageError: it is not understood.
@@ -93,7 +93,7 @@ def read_time_range(value: object, now: datetime) -> TimeRange | None:
 
 
 def name_times(start: float | None, end: float | None) -> str:
-    """Return a time in words, by its days if it has whole ones; empty for all time."""
+    """Describe a time range in words, in days if it consists of whole ones; empty for all time."""
     first, last = (
         None if moment is None else _name_moment(datetime.fromtimestamp(moment))
         for moment in (start, end)
@@ -104,13 +104,13 @@ def name_times(start: float | None, end: float | None) -> str:
 
 
 def is_of_time(note: Note, time: TimeRange) -> bool:
-    """Return whether a note changed in a time range, or has a date from it in its name or
+    """Return whether a note changed in a time range, or has a date within it in its name or
     frontmatter."""
     return time.holds(note.mtime) or any(time.holds(_start_of(day)) for day in note_dates(note))
 
 
 def note_dates(note: Note) -> Iterator[date]:
-    """Return the days that a note is dated with."""
+    """Yield the dates of a note."""
     for key in _DATE_KEYS:
         if (day := _read_date(note.properties.get(key))) is not None:
             yield day
@@ -145,7 +145,7 @@ def _read_words(words: str, now: datetime) -> tuple[float | None, float | None]:
 
 
 def _read_period(words: str, now: datetime) -> tuple[float, float] | None:
-    """Return when a period starts, and when it is over."""
+    """Return the start and end of a period."""
     words = re.sub(r"\s+", " ", words.replace(",", " ")).strip(" .!?")
     words = _LEAD.sub("", words, count=1) if _LEAD.match(words) else words
     if (moments := _read_hours(words, now)) is not None:
@@ -155,7 +155,7 @@ def _read_period(words: str, now: datetime) -> tuple[float, float] | None:
 
 
 def _read_hours(words: str, now: datetime) -> tuple[float, float] | None:
-    """Return a time that is counted in hours or minutes up to now; a single day is 24 hours."""
+    """Parse a time counted in hours or minutes up to now; a single day is 24 hours."""
     for form, is_ago in ((_ROLLING, False), (_AGO, True)):
         if not (match := form.fullmatch(words)):
             continue
@@ -169,7 +169,7 @@ def _read_hours(words: str, now: datetime) -> tuple[float, float] | None:
 
 
 def _read_days(words: str, today: date) -> tuple[date, date] | None:
-    """Return a time relative to today: its first day, and the one after its last."""
+    """Parse a time relative to today: its first day, and the day after its last."""
     if words in ("today", "yesterday", "tomorrow"):
         first = today + timedelta(days=("yesterday", "today", "tomorrow").index(words) - 1)
         return first, first + timedelta(days=1)
@@ -202,8 +202,7 @@ def _read_days(words: str, today: date) -> tuple[date, date] | None:
 
 
 def _read_date_words(words: str, today: date) -> tuple[date, date] | None:
-    """Return a day, a month or a year of the calendar. Without a year it is the latest that has
-    started."""
+    """Parse a calendar day, month or year. Without a year, it is the latest that has started."""
     if match := _PERIOD.fullmatch(words):
         first = _make_day(match[1], match[2] or "1", match[3] or "1")
         if first is None:
@@ -238,7 +237,7 @@ def _read_date_words(words: str, today: date) -> tuple[date, date] | None:
 
 
 def _counted(match: re.Match[str]) -> tuple[int, str]:
-    """Return how many of which unit."""
+    """Return a count and its unit."""
     count = match["count"] or "1"
     unit = next(unit for unit in _UNITS if match[unit])
     return int(count) if count.isdigit() else _NUMBERS[count], unit
@@ -257,7 +256,7 @@ def _whole(first: date, unit: str) -> tuple[date, date]:
 
 
 def _read_end(value: object, now: datetime, *, is_last: bool) -> float | None:
-    """Return one end of a range: a time, or a period of which it is the start or, as the last one,
+    """Parse one end of a range: a time, or a period; of a period, the start or, for the last end,
     the end."""
     if isinstance(value, Mapping):
         value = value.get("epoch")
@@ -284,7 +283,7 @@ def _read_moment(text: str) -> float | None:
 
 
 def _read_date(value: Any) -> date | None:
-    """Return the day in a property, which may have a time after it."""
+    """Return the date in a property, which may be followed by a time."""
     match = _PERIOD.match(value) if isinstance(value, str) else None
     return _make_day(match[1], match[2], match[3]) if match and match[2] and match[3] else None
 
@@ -294,12 +293,12 @@ def _make_day(year: str, month: str, day: str) -> date | None:
         made = date(int(year), int(month), int(day))
     except ValueError:
         return None
-    # Earlier numbers are no computer's clock, and numbers in names mean something else.
+    # Earlier numbers are not computer clock times; numbers in names have other meanings.
     return made if made.year >= 1900 else None
 
 
 def _begin(day: date, unit: str) -> date:
-    """Return the first day of the week, month, quarter or year that a day is in; weeks start on
+    """Return the first day of the week, month, quarter or year that contains a day; weeks start on
     Monday."""
     match unit:
         case "week":

@@ -1,9 +1,9 @@
-"""Requests whose bodies were recorded: request logs, and HAR files from browsers and proxies.
+"""Reads requests with recorded bodies: request logs, and HAR files from browsers and proxies.
 
 Laws: a body's bytes are compared with those of the request it continues as soon as it is read, and
-then forgotten. Sessions are distinguished by their ids, where a log has them, else by the longest
-known chain of messages. A log line that is neither a body nor usage is reported; in a HAR file,
-unrelated traffic is skipped.
+then discarded. Sessions are distinguished by their ids if a log has them, else by the longest known
+chain of messages. A log line that is neither a body nor usage is reported; in a HAR file, unrelated
+traffic is skipped.
 """
 
 from base64 import b64decode
@@ -29,12 +29,12 @@ from lamina.doctor.requests.record_lines import ReadProblems, RecordLabels
 
 HAR = "har"
 _SESSION_HEADERS = ("x-lamina-session", "x-session-id", "session_id", "x-claude-code-session-id")
-# How many sessions' newest bodies are kept at a time.
+# The number of sessions whose newest bodies are kept at a time.
 _MAX_OPEN = 200
 
 
 class LogReader:
-    """Reads the requests of a log, line by line."""
+    """A reader of the requests in a log, line by line."""
 
     def __init__(
         self,
@@ -45,13 +45,13 @@ class LogReader:
         reports_others: bool = True,
     ) -> None:
         self._name, self._source = name, source
-        # Whether a line that is not a request is a problem.
+        # Whether a line that is not a request is reported as a problem.
         self._reports_others = reports_others
         self._problems = problems
         self._labels = RecordLabels()
         # The lineages of the most recent sessions.
         self._lineages: OrderedDict[str, Lineage] = OrderedDict()
-        # The session and the agent that each request turned out to belong to.
+        # The session and agent to which each request was assigned.
         self._homes: dict[str, tuple[str, str]] = {}
         self._recent: deque[tuple[ObservedRequest, RecordedPrompt]] = deque(maxlen=8)
         self.requests: list[ObservedRequest] = []
@@ -105,8 +105,8 @@ class LogReader:
     def _begin(
         self, request: ObservedRequest, prompt: RecordedPrompt, *, is_named: bool
     ) -> ObservedRequest:
-        """Begin a conversation. A request cannot yet read what it shares with one that is still
-        being answered; where no ids distinguish sessions, the two belong together."""
+        """Begin a conversation. A request cannot yet read content that it shares with one that is
+        still being answered; if no ids distinguish sessions, the two belong together."""
         best: PromptChange | None = None
         for other, other_prompt in self._recent:
             if not _overlap(request, other) or (is_named and other.session != request.session):
@@ -133,8 +133,8 @@ def looks_like_har(value: Object) -> bool:
 
 
 def har_lines(document: Mapping[str, Any], problems: ReadProblems) -> Iterator[tuple[int, Object]]:
-    """Yield the entries as lines of a request log, numbered and in order of sending. A model's
-    answer with broken base64 is reported."""
+    """Yield the entries as numbered request-log lines, in order of sending. A model's answer with
+    broken base64 is reported."""
     entries = [
         (number, entry)
         for number, entry in enumerate(list_in(object_in(document, "log"), "entries"), 1)
@@ -169,7 +169,7 @@ def har_lines(document: Mapping[str, Any], problems: ReadProblems) -> Iterator[t
 
 
 def _answer_text(content: Mapping[str, Any]) -> str | None:
-    """The text of an answer; None if its base64 is broken."""
+    """Return the text of an answer; None if its base64 is broken."""
     text = text_in(content, "text")
     if text_in(content, "encoding").lower() != "base64":
         return text
@@ -180,6 +180,6 @@ def _answer_text(content: Mapping[str, Any]) -> str | None:
 
 
 def _model_in(url: str) -> str:
-    """The model in an address, which is where Gemini names it."""
+    """Return the model named in a URL, as Gemini does."""
     _, found, rest = url.partition("/models/")
     return rest.partition(":")[0].partition("?")[0] if found else ""

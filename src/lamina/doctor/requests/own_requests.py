@@ -1,4 +1,4 @@
-"""The requests in Lamina's own journals, for the doctor.
+"""Reads requests from Lamina's own journals for the doctor.
 
 Law: a journal contains the digest of every segment, so it shows what agrees and what moved, with
 the recorded reasons; nothing is rebuilt and nothing is compared twice.
@@ -19,7 +19,7 @@ _LAYERS: dict[Layer, PartLayer] = {"tools": "tools", "L1": "system", "L2": "syst
 
 
 def read_own_requests(journal: Journal, session: str, file: str = "") -> Iterator[ObservedRequest]:
-    """Yield every answered request, on every branch."""
+    """Yield the answered requests of all branches."""
     requests = list_requests(journal)
     for listed in requests.listed:
         request, reply = listed.request, listed.reply
@@ -55,7 +55,7 @@ def _has_thought(listed: ListedRequest | None) -> bool:
 
 def _change_of(agreement: Agreement, tokens: int) -> PromptChange:
     broke = agreement.broke
-    # Sizes are in tokens here, which shows just as well how much was shared.
+    # Sizes are in tokens here, which shows the shared part just as well.
     change = PromptChange(shared=agreement.tokens, size=max(1, tokens))
     if broke is None:
         return change

@@ -1,8 +1,8 @@
-"""The body of a request as parts in wire order, for every wire found in logs.
+"""Splits request bodies into parts in wire order, for every wire format found in logs.
 
-Laws: a part's `data` is the bytes at its `place`: a text as UTF-8, everything else as compact JSON
-with its keys in the order of the body. Markers are not part of the cached content. A text and a
-single block with that text are the same on every wire.
+Laws: a part's `data` contains the bytes at its `place`: a string as UTF-8, everything else as
+compact JSON with keys in the order of the body. Markers are not part of the cached content. A
+string and a single block with that string are equal on every wire.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ import msgspec
 from lamina.adapters.formats.json_lines import list_in, object_in, text_in
 from lamina.doctor.observed_request import PartLayer, PromptPart, RecordedPrompt
 
-# Parameters that a cache depends on, in addition to the prompt; the others affect only answers.
+# Parameters that affect caching, in addition to the prompt; the others affect only answers.
 _PARAMETERS = (
     "tool_choice", "thinking", "output_config", "reasoning_effort", "reasoning", "service_tier",
     "speed", "response_format", "verbosity", "parallel_tool_calls", "prompt_cache_key", "text",
@@ -30,7 +30,7 @@ _KINDS = {
 
 
 def read_prompt(body: Mapping[str, Any]) -> RecordedPrompt:
-    """Split a body of OpenAI's, Anthropic's or Gemini's into parts."""
+    """Split an OpenAI, Anthropic or Gemini body into parts."""
     if "contents" in body:
         parts = [*_gemini_parts(body)]
     elif "input" in body and "messages" not in body:
@@ -103,7 +103,7 @@ def _text_part(
 def _content(
     content: Any, layer: PartLayer, place: str, role: str, message: int
 ) -> Iterator[PromptPart]:
-    """The parts of a content: a text, or a list of blocks."""
+    """Yield the parts of a message's content: a string, or a list of blocks."""
     if isinstance(content, str):
         yield _text_part(layer, place, content, role, message)
         return
@@ -132,7 +132,7 @@ def _content(
 
 
 def _message_parts(body: Mapping[str, Any]) -> Iterator[PromptPart]:
-    """Anthropic's messages and OpenAI's chats."""
+    """Yield the parts of Anthropic messages and OpenAI chats."""
     yield from _tools(list_in(body, "tools"))
     yield from _content(body.get("system"), "system", "system", "system", -1)
     for index, message in enumerate(list_in(body, "messages")):
@@ -160,7 +160,7 @@ def _message_parts(body: Mapping[str, Any]) -> Iterator[PromptPart]:
 
 
 def _call(call: Any, place: str, role: str, message: int) -> Iterator[PromptPart]:
-    """A call: its name and, byte for byte, the text of its arguments."""
+    """Yield the parts of a call: its name and, byte for byte, its arguments."""
     function = object_in(call, "function") if isinstance(call, dict) else {}
     arguments = function.get("arguments")
     if not isinstance(arguments, str):
@@ -177,7 +177,7 @@ def _call(call: Any, place: str, role: str, message: int) -> Iterator[PromptPart
 
 
 def _response_parts(body: Mapping[str, Any]) -> Iterator[PromptPart]:
-    """OpenAI's responses: instructions, and items of input."""
+    """Yield the parts of OpenAI responses: instructions, and input items."""
     yield from _tools(list_in(body, "tools"))
     if isinstance(body.get("instructions"), str):
         yield _text_part("system", "instructions", body["instructions"], "system", -1)

@@ -1,7 +1,7 @@
-"""The lines of a file with requests, one by one, and the problems in them.
+"""Reads a request file line by line and collects its problems.
 
-Laws: no line, however long, deep or broken, stops the reading of the others. A report names the
-line, and only a limited number is kept.
+Laws: no line, however long, deep or broken, prevents the others from being read. Each problem is
+reported with its line, and only a limited number is kept.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ from lamina.adapters.formats.json_lines import (
     split_line,
 )
 
-# Longer lines are skipped; real ones have a few hundred kilobytes.
+# Longer lines are skipped; real ones are a few hundred kilobytes long.
 MAX_LINE = 64 * 1024 * 1024
 # In longer broken lines, only whole records at the beginning are read.
 _MAX_BROKEN = 2 * 1024 * 1024
@@ -32,7 +32,7 @@ Record = TypeVar("Record")
 
 
 class ReadProblems:
-    """The first problems of a file, and how many there were."""
+    """The first problems in a file, and their total number."""
 
     def __init__(self) -> None:
         self.reports: list[ImportProblem] = []
@@ -54,13 +54,14 @@ class ReadProblems:
 
 
 def figures_of(record: Struct | None) -> Object:
-    """The figures of a record by their names in the file; absent ones are missing."""
+    """Return the figures of a record by their names in the file; absent ones are omitted."""
     figures: Object = msgspec.to_builtins(record) or {}
     return figures
 
 
 class RecordLabels:
-    """Names records for ids: by line number and, after the first on a line, by position."""
+    """Labels for record ids: the line number and, after the first record on a line, its
+    position."""
 
     def __init__(self) -> None:
         self._line, self._place = 0, 0
@@ -72,7 +73,7 @@ class RecordLabels:
 
 
 class RecordLines(Generic[Record]):
-    """The records of a file of JSON lines, with their line numbers."""
+    """The records in a JSON Lines file, with their line numbers."""
 
     def __init__(self, stream: BinaryIO, kind: type[Record], problems: ReadProblems) -> None:
         self._stream = stream
@@ -103,8 +104,8 @@ class RecordLines(Generic[Record]):
     def _read_broken(
         self, number: int, line: bytes, error: Exception
     ) -> Iterator[tuple[int, Record]]:
-        """Read a line that is not one record: it may have none, one of another form, or several,
-        whole and torn."""
+        """Read a line that is not one record: it may contain none, one in another format, or
+        several, whole and torn."""
         line = line.strip(_BLANK)
         if not line:
             return
@@ -134,7 +135,7 @@ class RecordLines(Generic[Record]):
         return split_line(text, self._known_heads())
 
     def _known_heads(self) -> set[tuple[str, ...]]:
-        """How records of this file begin, from its first lines."""
+        """Return the possible beginnings of records in this file, from its first lines."""
         if not self._heads and self._stream.seekable():
             here = self._stream.tell()
             self._stream.seek(0)

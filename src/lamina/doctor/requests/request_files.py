@@ -1,7 +1,7 @@
-"""Which program wrote a file, and the requests in it.
+"""Detects which program wrote a file, and reads its requests.
 
-Laws: the content decides, not the name. Whatever the file is, reading it raises only errors of the
-disk; a file of unknown format is reported as such.
+Laws: the content decides, not the name. Reading any file raises only disk errors; a file of unknown
+format is reported as such.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -39,18 +39,18 @@ from lamina.doctor.requests.transcripts import (
 )
 from lamina.errors import LaminaError
 
-# The lines that identify a file, and how many bytes of them are read.
+# The lines that identify a file, and the number of bytes read from them.
 _VOTERS, _HEAD = 20, 4 * 1024 * 1024
-# If they do not identify it: limits on lines, on objects, and on bytes of broken lines.
+# Limits on lines, objects and bytes of broken lines, if the first lines do not identify it.
 _MAX_LINES, _MAX_VOTERS, _MAX_BROKEN = 1_000, 200, 1024 * 1024
-# The end of a journal's line, before its checksum.
+# The end of a journal line, before its checksum.
 _CHECKSUM = b',"sum":"'
 # Documents are read at once; no known program writes larger ones.
 MAX_DOCUMENT = 512 * 1024 * 1024
 
 
 class RequestFile(Struct, frozen=True, kw_only=True):
-    """The contents of a file. `source` is empty if it is unknown."""
+    """The contents of a file. `source` is empty if unknown."""
 
     path: str
     source: str = ""
@@ -91,7 +91,7 @@ def read_request_file(path: Path, name: str = "") -> RequestFile:
 
 
 def read_request_bytes(stream: BinaryIO, name: str) -> RequestFile:
-    """Read the requests in a stream that is not a file, such as standard input."""
+    """Read the requests in a stream other than a file, such as standard input."""
     problems = ReadProblems()
     source, requests = _read(None, name, stream, problems)
     return RequestFile(
@@ -121,7 +121,7 @@ def _read(
         return opencode.SOURCE, found
     lines = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", _MAX_LINES)[:_MAX_LINES]
     if _is_journal(lines):
-        # Imported only here, since most files are not journals.
+        # Imported only here, because most files are not journals.
         from lamina.core.journal import read_journal
         from lamina.doctor.requests.own_requests import read_own_requests
 
@@ -132,7 +132,7 @@ def _read(
         try:
             return _read_document(_parse_document(stream), name, problems)
         except _NoDocument as error:
-            # Records may be glued together, or follow other content.
+            # Records may be concatenated, or follow other content.
             form = _elect(_scattered_objects(lines))
             if form is None:
                 problems.add(None, error.what, error.detail)
@@ -151,7 +151,7 @@ def _is_journal(lines: Sequence[bytes]) -> bool:
 
 
 def _elect(voters: Sequence[Object]) -> _LineForm | None:
-    """Return the format whose lines look like these objects; None if none does."""
+    """Return the format whose lines resemble these objects; None if none does."""
     votes = [sum(map(form.matches, voters)) for form in _LINE_FORMS]
     best = max(votes)
     return _LINE_FORMS[votes.index(best)] if best else None
@@ -174,7 +174,7 @@ def _parse_object(text: bytes) -> Object | None:
 
 
 def _scattered_objects(lines: Iterable[bytes]) -> list[Object]:
-    """The objects in lines that may each have none, one or several."""
+    """Return the objects in lines that may each contain none, one or several."""
     found: list[Object] = []
     room = _MAX_BROKEN
     for line in lines:
@@ -204,7 +204,7 @@ def _read_log(stream: BinaryIO, name: str, problems: ReadProblems) -> list[Obser
     return reader.requests
 
 
-# Formats that other objects are easily mistaken for come last.
+# Formats that match other objects too easily come last.
 _LINE_FORMS = (
     _LineForm(source=pi.SOURCE, matches=pi.looks_like_pi, read=read_pi),
     _LineForm(
@@ -220,7 +220,7 @@ _LINE_FORMS = (
 
 
 class _NoDocument(Exception):
-    """A file is not one JSON value."""
+    """Raised if a file is not one JSON value."""
 
     def __init__(self, what: str, detail: str) -> None:
         super().__init__(detail)
@@ -228,7 +228,7 @@ class _NoDocument(Exception):
 
 
 def _parse_document(stream: BinaryIO) -> Any:
-    """Parse a file that is one JSON value, over however many lines.
+    """Parse a file that consists of one JSON value, over any number of lines.
 
     Raises:
         _NoDocument: it is not one.

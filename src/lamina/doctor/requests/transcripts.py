@@ -1,8 +1,9 @@
-"""Requests in the sessions of other programs: Claude Code, Codex, pi, Copilot CLI, OpenCode and
-Gemini CLI. `adapters/formats` defines their files; this module finds what was sent when.
+"""Reads requests from the sessions of other programs: Claude Code, Codex, pi, Copilot CLI, OpenCode
+and Gemini CLI. `adapters/formats` defines their files; this module determines the content and time
+of each request.
 
 Laws: usage belongs to one request, never to several. Everything between two answers was sent with
-the later one. A file that is read line by line is never in memory as a whole.
+the later one. A file that is read line by line is never entirely in memory.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,8 +43,8 @@ from lamina.doctor.requests.record_lines import (
 
 
 class _Trail(Struct, frozen=True):
-    """What has happened on a path since its last request, for files whose lines name the line
-    before them."""
+    """The events on a path since its last request, for files in which each line names its
+    predecessor."""
 
     request: str = ""
     at: float | None = None
@@ -61,16 +62,16 @@ _START = _Trail()
 # -- Claude Code -----------------------------------------------------------------------------------
 
 _INTERRUPTED = "[Request interrupted"
-# The end of an attachment's type if it is a change of the tools.
+# The suffix of the type of attachments that change the tools.
 _DELTA = "_delta"
 
 
 def read_claude_code(stream: BinaryIO, name: str, problems: ReadProblems) -> list[ObservedRequest]:
-    """Read the requests of a transcript, including its subagents'.
+    """Read the requests of a transcript, including those of its subagents.
 
-    Lines with one `message.id` are one request, and its usage is that of the last of them. The
-    request before it is the nearest answer among its ancestors, whatever is in between; a side
-    chain or a subagent's file is a separate conversation.
+    Lines with the same `message.id` are one request, with the usage of the last of them. The
+    previous request is the nearest answer among its ancestors, whatever is in between; a side chain
+    or a subagent's file is a separate conversation.
     """
     reader = _ClaudeReader(name, problems)
     for number, line in RecordLines(stream, ClaudeLine, problems):
@@ -83,7 +84,7 @@ class _ClaudeReader:
         self._name, self._problems = name, problems
         self.requests: dict[str, ObservedRequest] = {}
         self._trails: dict[str, _Trail] = {}
-        # The latest trail of each agent, for lines whose parent is missing.
+        # The latest trail of each agent, for lines with a missing parent.
         self._last: dict[str, _Trail] = {}
 
     def add(self, number: int, line: ClaudeLine) -> None:
@@ -196,8 +197,8 @@ def _claude_thinking(thinking: ClaudeThinking) -> str:
 def read_codex(stream: BinaryIO, name: str, problems: ReadProblems) -> list[ObservedRequest]:
     """Read the requests of a rollout.
 
-    A `token_count` event whose total changed is one request. Between two of them are the first
-    one's answer and what the second one sent.
+    A `token_count` event with a changed total is one request. The answer of the first and the input
+    of the second are between two such events.
     """
     reader = _CodexReader(name, problems)
     for number, line in RecordLines(stream, CodexLine, problems):
@@ -207,7 +208,7 @@ def read_codex(stream: BinaryIO, name: str, problems: ReadProblems) -> list[Obse
 
 
 class _Sent(Struct):
-    """What one request sent to the model."""
+    """The content that one request sent to the model."""
 
     at: float | None = None
     step: StepKind = ""
@@ -233,7 +234,7 @@ class _CodexReader:
         match kind:
             case "session_meta":
                 if self._thread:
-                    # The file repeats the headers of the sessions it was forked from.
+                    # The file repeats the headers of the sessions from which it was forked.
                     return
                 self._thread = payload.id or self._name
                 self._session = payload.session_id or self._thread
@@ -312,8 +313,8 @@ class _CodexReader:
 
 
 def read_pi(stream: BinaryIO, name: str, problems: ReadProblems) -> list[ObservedRequest]:
-    """Read the requests of a session: an answer with usage is one. Entries follow their parents; in
-    files without ids each follows the one before it."""
+    """Read the requests of a session: each answer with usage is one. Entries follow their parents;
+    in files without ids, each follows the preceding one."""
     session = name
     requests: list[ObservedRequest] = []
     trails: dict[str, _Trail] = {}
@@ -383,8 +384,8 @@ def _with_pi_line(trail: _Trail, line: PiLine, at: float | None) -> _Trail:
 
 
 def read_copilot_cli(stream: BinaryIO, name: str, problems: ReadProblems) -> list[ObservedRequest]:
-    """Read the requests of an event file: an `assistant.usage` event is one. Files without such
-    events have sums at best, which are not requests."""
+    """Read the requests in an event file: each `assistant.usage` event is one. Files without such
+    events have at best sums, which are not requests."""
     session, model = name, ""
     requests: list[ObservedRequest] = []
     step: StepKind = ""
@@ -433,7 +434,7 @@ def read_opencode(
     document: Mapping[str, Any], name: str, problems: ReadProblems
 ) -> Iterator[ObservedRequest]:
     """Yield the requests of one session, `{info, messages: [{info, parts}]}`, from an export, a
-    folder or the database. A finished step is one request, and so is a message without steps."""
+    folder or the database. Each finished step is one request, as is each message without steps."""
     about = object_in(document, "info")
     own = text_in(about, "id") or name
     # A subagent's session names its parent session.
@@ -486,7 +487,7 @@ def read_opencode(
 def read_gemini_cli(
     lines: Sequence[JsonLine], name: str, problems: ReadProblems
 ) -> Iterator[ObservedRequest]:
-    """Yield the requests of a session: an answer with `tokens` is one."""
+    """Yield the requests of a session: each answer with `tokens` is one."""
     session = read_gemini_session(lines)
     id = session.id or name
     agent = name if text_in(session.info, "kind") == "subagent" else ""

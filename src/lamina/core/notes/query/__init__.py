@@ -1,1 +1,1 @@
-"""A small query language over notes: scanned, parsed, evaluated and rendered, without a clock."""
+"""Implements a small query language over notes, from scanning to rendering, without a clock."""

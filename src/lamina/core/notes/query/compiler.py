@@ -1,8 +1,8 @@
-"""Expressions as functions of a row.
+"""Compiles expressions into functions of a row.
 
-Laws: an expression is turned into functions once, and these are called for each row. What a row
-does not have is null. An operation that has no value raises `RowError`; nothing else is raised,
-except that a query doing too much is refused.
+Laws: an expression is compiled once, and the resulting functions are called for each row. A missing
+field is null. An operation without a value raises `RowError`; nothing else is raised, except that a
+query doing too much is refused.
 """
 
 from collections.abc import Callable, Mapping
@@ -51,7 +51,7 @@ _SPAN_PARTS = {name: unit for unit in UNITS for name in (unit, unit.removesuffix
 
 
 class Compiler:
-    """Knows the note that contains a query, the notes it queries, and the time."""
+    """A compiler bound to the note that contains a query, the notes it queries, and the time."""
 
     def __init__(self, notes: QueryNotes, at: str, now: datetime, limit: WorkLimit) -> None:
         self.notes, self.at, self.now, self.limit = notes, at, now, limit
@@ -60,7 +60,7 @@ class Compiler:
         # How long its results stay valid.
         self.clock: Literal["any", "day", "minute"] = "any"
 
-    # -- what functions may ask --------------------------------------------------------------------
+    # -- lookups for functions ---------------------------------------------------------------------
 
     @property
     def zone(self) -> tzinfo | None:
@@ -80,7 +80,7 @@ class Compiler:
     # -- expressions -------------------------------------------------------------------------------
 
     def compile(self, expression: Expression) -> Ask:
-        """Return a function that gives the expression's value for a row."""
+        """Return a function that computes the expression's value for a row."""
         match expression:
             case Value(value):
                 return lambda _: value
@@ -181,7 +181,7 @@ class Compiler:
         return ask
 
     def _ask_place(self, by: Expression) -> Ask:
-        """Return the value in brackets; a name without a value there means itself."""
+        """Return the value in brackets; a name without a value stands for itself there."""
         ask = self.compile(by)
         if not isinstance(by, Variable):
             return ask
@@ -189,7 +189,7 @@ class Compiler:
         return lambda row: place if isinstance(place := ask(row), str | int | float) else name
 
     def _index(self, value: Any, place: Any) -> Any:
-        """Return a part of a value; for a list, the parts of its members that have such a part."""
+        """Return a part of a value; for a list, the parts of the members that have it."""
         match value, place:
             case (Mapping(), str()):
                 return find_field(value, place)
@@ -219,7 +219,7 @@ class Compiler:
 
 
 def _contains(part: Any, whole: Any) -> bool:
-    """Return `x in y`: a member of a list, a part of a text, or a name in an object."""
+    """Return `x in y`: a list member, a substring, or a name in an object."""
     match whole:
         case str():
             return isinstance(part, str) and part in whole

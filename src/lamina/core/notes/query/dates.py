@@ -1,10 +1,10 @@
-"""Dates and time spans in queries: their spelling, arithmetic and formatting.
+"""Parses, calculates and formats dates and time spans in queries.
 
-Laws: a date has no zone; one that is spelled with a zone becomes the time in ours. Months and years
-are as long as the calendar says where a date is at hand, and 30 and 365 days where none is. Nothing
-here looks at a clock. In a pattern such as `yyyy-MM-dd`, names of months and days are English,
-whatever the language of the machine, so that the same query gives the same text everywhere. Letters
-without a meaning stand for themselves; so does text in quotes.
+Laws: a date has no zone; one that is spelled with a zone is converted to ours. The lengths of
+months and years follow the calendar if a date is available; otherwise they are 30 and 365 days. No
+clock is used. In a pattern such as `yyyy-MM-dd`, names of months and days are English, whatever the
+language of the machine, so that the same query returns the same text everywhere. Letters without a
+meaning, and quoted text, are literal.
 """
 
 import re
@@ -36,7 +36,7 @@ _NAMES = "|".join(sorted(_UNIT_OF, key=len, reverse=True))
 _SPAN_PART = re.compile(rf"({_NUMBER})\s*({_NAMES})")
 _SPAN_GAP = re.compile(r"\s*,?\s*")
 MAX_SPAN_TEXT = 200
-# A unit in the next smaller one, and in the smaller ones after it.
+# Each unit expressed in the next smaller one, and in the ones after it.
 _DAY_PARTS = (24, 24 * 60, 24 * 3_600, 24 * 3_600_000)
 _SMALLER: dict[str, tuple[float, ...]] = {
     "years": (12, 52, 365, *(365 * part for part in _DAY_PARTS)),
@@ -58,8 +58,8 @@ _LONG = {"start-of-": "so", "end-of-": "eo"}
 
 
 def read_date(text: str, zone: tzinfo | None = UTC) -> datetime | None:
-    """Return the date that a text spells, from `2026-01` to `2026-01-31T12:30:15.250+02:00`; None
-    if it spells none."""
+    """Parse a date, from `2026-01` to `2026-01-31T12:30:15.250+02:00`; return None if it is not
+    one."""
     match = _DATE.fullmatch(text) if text[4:5] == "-" else None
     if match is None:
         return None
@@ -90,7 +90,7 @@ def _read_zone(spelling: str | None) -> tzinfo | None:
 
 
 def find_date(text: str) -> datetime | None:
-    """Return the first day within a text, as `2026-01-31` or `20260131`."""
+    """Return the first day in a string, as `2026-01-31` or `20260131`."""
     match = re.search(r"(\d{4})-(\d{2})-(\d{2})|(?<!\d)(\d{4})(\d{2})(\d{2})(?!\d)", text, re.ASCII)
     if match is None:
         return None
@@ -102,7 +102,7 @@ def find_date(text: str) -> datetime | None:
 
 
 def read_span(text: str) -> TimeSpan | None:
-    """Return the time span that a text spells, as `6 hours, 4 min`; None if it spells none."""
+    """Parse a time span such as `6 hours, 4 min`; return None if it is not one."""
     text = text.strip()
     if not text[:2].strip("-")[:1].isdigit() or len(text) > MAX_SPAN_TEXT:
         return None
@@ -127,7 +127,7 @@ def milliseconds_of(span: TimeSpan) -> float:
 
 
 def convert(span: TimeSpan, unit: str) -> float:
-    """Return all of a span in one unit."""
+    """Convert an entire span to one unit."""
     place = UNITS.index(unit)
     total = 0.0
     for at, value in enumerate(span.units):
@@ -141,7 +141,7 @@ def convert(span: TimeSpan, unit: str) -> float:
 
 
 def normalize_span(span: TimeSpan) -> TimeSpan:
-    """Return the same span with every unit as full as possible: 90 minutes are 1 hour, 30
+    """Return the same span with each unit as full as possible: 90 minutes are 1 hour, 30
     minutes."""
     units = list(span.units)
     sign = -1 if milliseconds_of(span) < 0 else 1
@@ -158,7 +158,7 @@ def normalize_span(span: TimeSpan) -> TimeSpan:
 
 
 def shift(date: datetime, span: TimeSpan, sign: int = 1) -> datetime:
-    """Return a date shifted by a span; with the sign -1 backwards.
+    """Return a date shifted by a span, backwards if the sign is -1.
 
     Raises:
         OverflowError: there is no such year.
@@ -197,7 +197,7 @@ def difference(later: datetime, earlier: datetime) -> TimeSpan:
 
 
 def find_shorthand(name: str, now: datetime) -> datetime:
-    """Return the date that a word such as `today` or `eom` means."""
+    """Return the date for a word such as `today` or `eom`."""
     for long, short in _LONG.items():
         if name.startswith(long):
             name = short + name.removeprefix(long)[0]
@@ -340,7 +340,7 @@ def _plain(token: str) -> str:
 
 
 _SPAN_LETTERS = dict(zip("yMwdhmsS", UNITS, strict=True))
-# A word with other letters is a word: `days`.
+# A word containing other letters is literal: `days`.
 _SPAN_TOKEN = re.compile(
     r"'[^']*'|(?<![A-Za-z])(?![yMwdhmsS]+(?![A-Za-z]))[A-Za-z]+|(?P<run>[yMwdhmsS])(?P=run)*|.",
     re.DOTALL,
@@ -348,8 +348,8 @@ _SPAN_TOKEN = re.compile(
 
 
 def format_span(span: TimeSpan, pattern: str) -> str:
-    """Return a span formatted by a pattern: what does not fit into the larger units that it names
-    is in the smaller ones, so that `h` alone has all hours."""
+    """Format a span by a pattern: whatever does not fit into the larger units in the pattern is in
+    the smaller ones, so `h` alone contains all hours."""
     named = {token["run"] for token in _SPAN_TOKEN.finditer(pattern) if token["run"]}
     letters = [letter for letter in _SPAN_LETTERS if letter in named]
     amounts: dict[str, float] = {}
@@ -386,7 +386,7 @@ _READERS = {
 
 
 def read_by_format(text: str, pattern: str) -> datetime | None:
-    """Return the date that a text spells by a pattern; None if it does not."""
+    """Parse a date by a pattern; return None if it does not match."""
     expression, letters = "", list[str]()
     for token in _TOKEN.finditer(pattern):
         if token[0] in _NAMES_BY_LETTERS:

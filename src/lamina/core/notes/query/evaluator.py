@@ -1,9 +1,9 @@
-"""A query over notes: which rows it gives, from FROM to LIMIT.
+"""Runs a query over notes, from FROM to LIMIT.
 
-Laws: the same query over the same notes at the same time gives the same result. FROM chooses among
-the notes that the workspace has; it opens nothing. Steps run in the order in which they are
-written. A row for which an expression has no value is left out, and the result says how many were;
-if that is true of all of them, the query is wrong.
+Laws: the same query over the same notes at the same time returns the same result. FROM selects
+among the notes in the workspace; it opens nothing. Steps run in the order in which they are
+written. A row for which an expression has no value is omitted, and the result counts these rows; if
+that applies to all rows, the query is wrong.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -42,14 +42,14 @@ _Test = Callable[[Page], bool]
 
 
 class SourceFilter:
-    """Chooses notes for a query in the note `at`; `warnings` says what was unclear."""
+    """A selector of notes for a query in the note `at`; `warnings` lists what was unclear."""
 
     def __init__(self, notes: QueryNotes, at: str) -> None:
         self._notes, self._at = notes, at
         self.warnings: list[str] = []
 
     def choose(self, source: QuerySource | None) -> list[Page]:
-        """Return the notes of a source in the order of their paths; all, if there is no source."""
+        """Return the notes in a source, ordered by path; all notes if there is no source."""
         if source is None:
             return self._notes.pages
         return list(filter(self._test(source), self._notes.pages))
@@ -87,7 +87,7 @@ class SourceFilter:
         return test
 
     def _find_path(self, name: str) -> str | None:
-        """Return the note that a link in FROM means."""
+        """Return the note that a link in FROM resolves to."""
         link = split_link(name)
         if not link.name:
             return self._at
@@ -101,7 +101,8 @@ class SourceFilter:
         return resolution.path
 
     def _incoming(self, name: str) -> _Test:
-        """By the note that a link means. A name that means no note is compared as spelled."""
+        """Return a test for notes that link to `name`. A name that resolves to no note is compared
+        as spelled."""
         path = self._find_path(name)
         if path is None:
             stems = _stems(name)
@@ -119,7 +120,7 @@ class SourceFilter:
 
 
 def _links_near(note: Note, names: set[str]) -> Iterable[str]:
-    """Yield targets of links and embeds that contain one of the names; not links within the
+    """Yield targets of links and embeds that contain one of the names, except links within the
     note."""
     for link in note.links + note.embeds:
         spelling = fold_case(link)
@@ -128,7 +129,7 @@ def _links_near(note: Note, names: set[str]) -> Iterable[str]:
 
 
 def _stems(link: str) -> set[str]:
-    """Yield the last part of a link's target, with `#` as part of the name and without."""
+    """Return the last part of a link's target, both with `#` as part of the name and without."""
     return {
         fold_case(spelling).rsplit("/", 1)[-1].removesuffix(NOTE_SUFFIX).strip()
         for spelling in (link, split_link(link).name)
@@ -143,7 +144,7 @@ NO_TIME = datetime(1970, 1, 1)
 
 
 class _Entry(Struct, frozen=True):
-    """A row on its way through a query: its name, its fields, and the entries of a group."""
+    """A row being processed by a query: its name, its fields, and the entries of a group."""
 
     id: Any
     row: Row
@@ -208,7 +209,7 @@ class _Run:
         self.id_head = "file"
         self.unit: Literal["note", "group", "row"] = "note"
         self.has_limit = False
-        # How many rows the last LIMIT removed, if nothing came after it.
+        # The number of rows removed by the last LIMIT, if no step follows it.
         self.cut = 0
         self.warnings: list[str] = []
 
@@ -224,7 +225,7 @@ class _Run:
                 for key in reversed(keys):
                     pairs = self._ask_all("SORT", self._compiler.compile(key.by), entries)
                     keyed = [(key_of(value), entry) for value, entry in pairs]
-                    # A reversed sort also keeps the order of equal ones.
+                    # A reversed sort also keeps the order of equal rows.
                     keyed.sort(key=lambda pair: pair[0], reverse=key.is_descending)
                     entries = [entry for _, entry in keyed]
                 return entries
@@ -252,7 +253,7 @@ class _Run:
         return max(0, int(min(value, MAX_LIMIT)))
 
     def _group(self, name: str, ask: Ask, entries: list[_Entry]) -> list[_Entry]:
-        """Return entries by their common value, spelled as in the first of them."""
+        """Group entries by a value, spelled as in the first of them."""
         groups: dict[ValueKey, tuple[Any, list[_Entry]]] = {}
         for value, entry in self._ask_all("GROUP BY", ask, entries):
             groups.setdefault(key_of(value), (value, []))[1].append(entry)
@@ -282,7 +283,7 @@ class _Run:
         return flat
 
     def _ask_all(self, what: str, ask: Ask, entries: list[_Entry]) -> Iterator[tuple[Any, _Entry]]:
-        """Return the value for every entry that has one."""
+        """Yield each entry that has a value, with that value."""
         failed, first = 0, ""
         for entry in entries:
             try:
@@ -300,7 +301,7 @@ class _Run:
         rows = "1 row was" if failed == 1 else f"{failed:,} rows were"
         self.warnings.append(f"{rows} left out at {what}: {first}")
 
-    # -- what is shown -----------------------------------------------------------------------------
+    # -- output ------------------------------------------------------------------------------------
 
     def show(self, query: ParsedQuery, entries: list[_Entry], most: int) -> tuple[QueryRow, ...]:
         columns = tuple(self._compiler.compile(column.shown) for column in query.columns)

@@ -1,4 +1,4 @@
-"""All notes that queries run over, with what each link means and who links to whom.
+"""Indexes all notes that queries run over, with resolved links and backlinks.
 
 Laws: everything is computed when a query first needs it, and kept as long as the notes are the
 same. Nothing depends on a clock.
@@ -23,7 +23,7 @@ MAX_RESOLVED = 200_000
 
 
 class QueryNotes:
-    """A set of notes; `zone` is the one in which times are shown, None for that of the machine."""
+    """A set of notes; times are shown in `zone`, or in the machine's zone if None."""
 
     def __init__(self, notes: Sequence[Note], zone: tzinfo | None = UTC) -> None:
         self.notes = notes
@@ -33,7 +33,7 @@ class QueryNotes:
 
     @cached_property
     def pages(self) -> list[Page]:
-        """Return all notes in the order of their paths."""
+        """Return all notes, ordered by path."""
         pages = [Page(note, self) for note in sorted(self.notes, key=lambda note: note.path)]
         self._pages = {page.path: page for page in pages}
         return pages
@@ -47,7 +47,7 @@ class QueryNotes:
         return NoteNames((note.path for note in self.notes), aliases)
 
     def resolve(self, name: str, beside: str) -> ResolvedName:
-        """Return what the name in a link means in the note `beside`; looked up once."""
+        """Resolve the name in a link in the note `beside`, once per name."""
         key = (name, beside)
         resolution = self._resolved.get(key)
         if resolution is None:
@@ -57,8 +57,8 @@ class QueryNotes:
         return resolution
 
     def make_link(self, spelling: str, beside: str, labels: Iterable[str] = ()) -> PageLink:
-        """Return the link that `[[spelling]]` is in the note `beside`; brackets are optional. If
-        its name means nothing and one of its labels does, that is the name, as in Dendron."""
+        """Return the link for `[[spelling]]` in the note `beside`; brackets are optional. If its
+        name matches nothing and one of its labels does, that label is the name, as in Dendron."""
         is_embed = spelling.startswith("!")
         link = split_link(spelling)
         path: str | None = beside
@@ -69,7 +69,7 @@ class QueryNotes:
             if named.name and (path := self.resolve(named.name, beside).path) is not None:
                 link = replace(named, label=link.name)
                 break
-        # Of a range, where it begins.
+        # The start of a range.
         start = link.anchor.partition(":#")[0]
         anchor = start.rpartition("#")[2].strip() or start
         is_block = anchor.startswith("^")
@@ -82,7 +82,7 @@ class QueryNotes:
         )
 
     def find_links(self, text: str, beside: str) -> Iterator[PageLink]:
-        """Return the links in a text that is in the note `beside`."""
+        """Yield the links in a string from the note `beside`."""
         for match in _WIKILINK.finditer(text):
             yield self.make_link(match[0], beside)
 
@@ -100,11 +100,11 @@ class QueryNotes:
         }
 
     def links_to(self, path: str) -> tuple[PageLink, ...]:
-        """Return the notes that link to a note or embed it."""
+        """Return links to the notes that link to or embed a note."""
         return self._inlinks.get(path, ())
 
     def moment(self, seconds: float) -> datetime | None:
-        """Return a file's time, to the second, as a clock in our zone shows it."""
+        """Return a file's time, to the second, in the zone in which times are shown."""
         if self.zone is UTC:
             return moment_of(seconds)
         try:

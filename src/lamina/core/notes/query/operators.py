@@ -1,11 +1,10 @@
-"""What queries do with values: compare them, join them as texts, and calculate with `+ - * / %`.
+"""Compares query values, converts them to strings, and calculates with `+ - * / %`.
 
-Laws: there is one order over all values, so that everything can be sorted: null first, then by the
-names of their types (array, boolean, date, duration, link, number, object, string), as in Dataview.
-Two values are equal if and only if their keys are; comparing never fails. As text (`"Due: " + due`)
-a value has the form that it has in Dataview, so that a search for a part of such a text succeeds;
-what a model reads in tables and lists is made by `query_markdown`. Each operator is a table of the
-values it accepts, one row each.
+Laws: all values have one order, so that everything can be sorted: null first, then by type name
+(array, boolean, date, duration, link, number, object, string), as in Dataview. Two values are equal
+if and only if their keys are; comparing never fails. As text (`"Due: " + due`) values have the same
+format as in Dataview, so that searches within such text work; `query_markdown` produces the tables
+and lists that a model reads. Each operator is a table of the values it accepts, one row each.
 """
 
 import math
@@ -31,7 +30,7 @@ from lamina.core.notes.query.work_limit import RowError
 MAX_DEEP = 20
 _EPOCH = datetime(1970, 1, 1)
 
-# Comparable with any other, first by kind.
+# Comparable with any other key, first by kind.
 ValueKey = tuple[Any, ...]
 NULL_KEY: ValueKey = ("",)
 
@@ -67,8 +66,8 @@ def key_of(value: Any, deep: int = 0) -> ValueKey:
 
 @lru_cache(maxsize=20_000)
 def _collate(text: str) -> tuple[str, str, str]:
-    """Return a key that sorts texts as a dictionary does: signs, digits, letters; accents and then
-    case only where nothing else differs, lower case first."""
+    """Return a key that sorts strings as a dictionary does: punctuation, digits, letters; accents
+    and then case only where nothing else differs, lower case first."""
     if text.isascii():
         return "".join(map(_rank, text)).lower(), "", text.swapcase()
     plain = unicodedata.normalize("NFD", text)
@@ -78,7 +77,7 @@ def _collate(text: str) -> tuple[str, str, str]:
 
 
 def _rank(character: str) -> str:
-    """Return a character with its class before it, unless it is a letter."""
+    """Return a character prefixed by its class, unless it is a letter."""
     if character.isalpha():
         return "\uffff" + character if character > "\uffff" else "a" + character
     if character.isdigit():
@@ -99,7 +98,7 @@ def is_truthy(value: Any) -> bool:
             return value != _EPOCH
         case WebLink():
             return True
-    # A mapping is asked for its length; all other values know it themselves.
+    # For a mapping, check the length; all other values have their own truth value.
     return bool(value)
 
 
@@ -112,25 +111,25 @@ def moment_of(seconds: float) -> datetime | None:
 
 
 def normalize_text(text: str) -> str:
-    """Return one spelling for what looks the same: é becomes one character, however it was
+    """Return one spelling for strings that look the same: é becomes one character, however it was
     typed."""
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def fold_case(text: str) -> str:
-    """Return a text for comparing without regard to case."""
+    """Return a string for case-insensitive comparison."""
     return normalize_text(normalize_text(text).casefold())
 
 
 _DAY_FORMAT = "MMMM dd, yyyy"
 _TIME_FORMAT = "h:mm a - MMMM dd, yyyy"
 NULL_TEXT = "-"
-# The maximum length of a text that a query makes, in characters.
+# The maximum length of a string created by a query, in characters.
 MAX_TEXT = 100_000
 
 
 def text_of(value: Any, deep: int = 0) -> str:
-    """Return a value as a text."""
+    """Return a value as a string."""
     match value:
         case None:
             return NULL_TEXT
@@ -167,7 +166,7 @@ def number_text(number: float) -> str:
 
 
 def span_text(span: TimeSpan) -> str:
-    """Return a span in its units: `1 year, 2 days`."""
+    """Return a span with its units: `1 year, 2 days`."""
     units = zip(UNITS, normalize_span(span).units, strict=True)
     parts = [
         f"{number_text(amount)} {unit.removesuffix('s') if amount == 1 else unit}"
@@ -178,7 +177,7 @@ def span_text(span: TimeSpan) -> str:
 
 
 def link_text(link: PageLink, display: str = "") -> str:
-    """Return a link as Markdown; `display` is what is shown in its place."""
+    """Return a link as Markdown; `display` is shown in its place."""
     mark = {"file": "", "header": "#", "block": "#^"}[link.target]
     tail = f"|{display}" if display else ""
     return f"{'!' if link.is_embed else ''}[[{link.path}{mark}{link.subpath}{tail}]]"

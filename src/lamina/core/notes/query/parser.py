@@ -1,5 +1,4 @@
-"""From the text of a query to its meaning, by recursive descent: its clauses and its
-expressions."""
+"""Parses queries, their clauses and their expressions, by recursive descent."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -51,11 +50,11 @@ from lamina.core.notes.query.syntax import (
     Where,
 )
 
-# Every level uses some frames of Python's stack, here and when the query runs.
+# Every level uses several Python stack frames, here and when the query runs.
 MAX_DEEP = 30
 MAX_DIGITS = 15
 _CONSTANTS = {"true": True, "false": False, "null": None}
-# From the loosest to the tightest; words are operators where an operator can stand.
+# From the loosest to the tightest; words are operators wherever an operator can occur.
 _RANKS: tuple[dict[str, str], ...] = (
     {"and": "and", "or": "or", "&": "and", "|": "or"},
     {sign: sign for sign in ("=", "!=", "<", "<=", ">", ">=")} | {"in": "in"},
@@ -67,7 +66,7 @@ _Part = TypeVar("_Part")
 
 
 class ExpressionParser:
-    """Every method reads one rule of the grammar, from the scanner's position."""
+    """A parser for expressions; each method reads one grammar rule at the scanner's position."""
 
     def __init__(self, words: Scanner) -> None:
         self._words = words
@@ -77,7 +76,7 @@ class ExpressionParser:
         return self._read_rank(0)
 
     def _read_rank(self, rank: int) -> Expression:
-        """Read operands joined by the operators of a rank, from the left."""
+        """Read operands joined by operators of the same rank, from the left."""
         if rank == len(_RANKS):
             return self._read_access()
         if rank <= 1 and (token := self._words.look()).kind == "word" and token.value == "not":
@@ -106,7 +105,7 @@ class ExpressionParser:
         steps: list[Index | Arguments] = []
         while True:
             token = self._words.look()
-            # After a space it starts something else.
+            # After a space, it starts something else.
             is_step = token.kind == "sign" and token.value in (".", "[", "(")
             if not is_step or token.start != self._words.at:
                 break
@@ -204,7 +203,7 @@ class ExpressionParser:
         return Variable(token.spelling)
 
     def _read_special(self, token: Token) -> Expression | None:
-        """Read a date or a span that is written without quotes."""
+        """Read an unquoted date or span."""
         if token.value not in ("date", "dur"):
             return None
         before = self._words.at
@@ -276,7 +275,7 @@ _JOINTS = {"and": "and", "or": "or", "&": "and", "|": "or"}
 
 
 def parse_query(text: str) -> ParsedQuery:
-    """Return what a query means.
+    """Parse a query.
 
     Raises:
         QueryError: it is not a query; with line and column, and what was expected there.
@@ -285,8 +284,7 @@ def parse_query(text: str) -> ParsedQuery:
 
 
 def parse_expression(text: str) -> Expression:
-    """Return what a query within a sentence means: an expression on its own, with or without a
-    leading `=`.
+    """Parse an inline query: a single expression, with or without a leading `=`.
 
     Raises:
         QueryError: it is not an expression; with line and column, and what was expected there.
@@ -295,17 +293,17 @@ def parse_expression(text: str) -> Expression:
 
 
 class _Parser:
-    """Every method reads one rule of the grammar, from the scanner's position."""
+    """A parser for queries; each method reads one grammar rule at the scanner's position."""
 
     def __init__(self, text: str) -> None:
         self._words = Scanner(text)
-        # On the same scanner; it also counts the depth of sources.
+        # Uses the same scanner; also counts the nesting depth of sources.
         self._expressions = ExpressionParser(self._words)
         if len(text) > MAX_CHARACTERS:
             problem = f"a query has at most {MAX_CHARACTERS:,} characters"
             raise self._words.problem(problem, MAX_CHARACTERS)
 
-    # -- the whole -------------------------------------------------------------------------------
+    # -- whole query -----------------------------------------------------------------------------
 
     def read_alone(self) -> Expression:
         self._words.take_sign("=")
@@ -403,7 +401,7 @@ class _Parser:
         self._words.at = before
         return is_at_one
 
-    # -- where notes come from -------------------------------------------------------------------
+    # -- sources ---------------------------------------------------------------------------------
 
     def _read_source(self) -> QuerySource:
         first = self._read_one_source()
@@ -459,7 +457,7 @@ class _Parser:
         return source
 
     def _check_end_of_source(self) -> None:
-        """Require a clause after FROM: two tags in a row are a mistake."""
+        """Require a clause after FROM: two consecutive tags are a mistake."""
         start = self._words.find_next()
         if self._words.take_match(TAG) or self._words.take_match(LINK):
             raise self._words.problem("expected and, or, another clause or the end", start)

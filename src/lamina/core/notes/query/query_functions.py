@@ -1,7 +1,7 @@
-"""The functions of queries, by family; `FUNCTIONS` has all of them.
+"""Implements the query functions by family; `FUNCTIONS` contains all of them.
 
-Law: a function that gets a list where it accepts one value is called for every member of it, and
-returns a list; of several lists the shortest counts.
+Law: a function that gets a list in place of a single value is called for each member and returns a
+list; of several lists, the shortest determines the length.
 """
 
 import hashlib
@@ -41,7 +41,7 @@ from lamina.core.notes.query.work_limit import RowError, WorkLimit
 
 
 class QueryScope(Protocol):
-    """What functions may look up about the notes that a query runs over."""
+    """Lookups for functions in the notes that a query runs over."""
 
     limit: WorkLimit
 
@@ -51,11 +51,11 @@ class QueryScope(Protocol):
         ...
 
     def make_link(self, spelling: str) -> PageLink:
-        """Return the link that `[[spelling]]` is in the note that contains the query."""
+        """Return the link for `[[spelling]]` in the note that contains the query."""
         ...
 
     def page_of(self, link: PageLink) -> Mapping[str, Any] | None:
-        """Return the note that a link means, with its fields."""
+        """Return the note that a link resolves to, with its fields."""
         ...
 
     def day_of(self, link: PageLink) -> datetime | None:
@@ -64,8 +64,8 @@ class QueryScope(Protocol):
 
 
 class QueryFunction(Struct, frozen=True):
-    """A function that accepts from `least` to `most` values; `by_member` are the places where it is
-    called for each member of a list."""
+    """A function that accepts from `least` to `most` values; `by_member` lists the arguments for
+    which it is called once per list member."""
 
     call: Callable[..., Any]
     least: int
@@ -74,7 +74,7 @@ class QueryFunction(Struct, frozen=True):
 
 
 def call_function(name: str, function: QueryFunction, scope: QueryScope, values: list[Any]) -> Any:
-    """Return the value of a function.
+    """Return the value of a function call.
 
     Raises:
         RowError: it has none for these values.
@@ -98,7 +98,7 @@ def call_function(name: str, function: QueryFunction, scope: QueryScope, values:
 
 
 class NoSuchCall(Exception):
-    """A function does not accept such values."""
+    """Raised if a function does not accept such values."""
 
 
 def _is_list(value: Any) -> bool:
@@ -106,7 +106,7 @@ def _is_list(value: Any) -> bool:
 
 
 def need(value: Any, *kinds: type) -> Any:
-    """Return the value, if it is of one of these kinds.
+    """Return the value if it is of one of these kinds.
 
     Raises:
         NoSuchCall: it is not.
@@ -467,7 +467,7 @@ _PATTERN_STEPS = 20
 def _of_texts(
     call: Callable[..., Any], least: int, most: int, otherwise: Any = None, by_member: int = 0
 ) -> QueryFunction:
-    """Return a function whose value is `otherwise` if any argument is null."""
+    """Wrap a function so that it returns `otherwise` if any argument is null."""
 
     @wraps(call)
     def checked(scope: QueryScope, *values: Any) -> Any:

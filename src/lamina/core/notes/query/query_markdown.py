@@ -1,7 +1,7 @@
-"""The result of a query as Markdown: a list, a table, tasks, or a list by day.
+"""Renders the result of a query as Markdown: a list, a table, tasks, or a list by day.
 
-Laws: the same result gives the same text. A value stays in its cell, whatever it contains: on one
-line, with bars escaped, cut if it is very long. The text says what is cut or not shown.
+Laws: the same result renders to the same text. A value stays in its cell, whatever it contains: on
+one line, with bars escaped, truncated if very long. The text states what is truncated or not shown.
 """
 
 import re
@@ -13,17 +13,17 @@ from lamina.core.notes.query.operators import MAX_DEEP, link_text, number_text, 
 from lamina.core.notes.query.rows import Item, OverlaidRow, QueryResult, QueryRow, item_of
 from lamina.core.notes.query.values import PageLink, TimeSpan, WebLink
 
-# The maximum length of a cell in characters; longer ones are cut.
+# The maximum length of a cell in characters; longer ones are truncated.
 MAX_IN_CELL = 300
 _NO_KEY = "(none)"
-# Including line ends outside Python, and terminal control characters.
+# Includes line ends other than Python's, and terminal control characters.
 _UNSEEN = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 _BAR = re.compile(r"(?<!\\)(\\*+)\|")
 _PLURALS = {"note": "notes fit", "task": "tasks fit", "group": "groups fit", "row": "rows fit"}
 
 
 def render_result(result: QueryResult) -> str:
-    """Return the result as Markdown, with a line for what is not shown."""
+    """Render the result as Markdown, with a line about what is not shown."""
     remarks = [f"({_one_line(warning)})" for warning in result.warnings]
     if not result.rows and not result.fits:
         return "\n\n".join([f"No {_PLURALS[result.unit]} this query.", *remarks])
@@ -58,7 +58,8 @@ def _list(result: QueryResult) -> Iterator[str]:
 
 
 def _list_group(row: QueryRow, with_id: bool) -> Iterator[str]:
-    """Return a group with its size, and its contents: its notes, if the query does not say."""
+    """Yield a group with its size and its contents: its notes, if the query specifies nothing
+    else."""
     members = row.rows or ()
     value = row.cells[0] if row.cells else tuple(member.id for member in members)
     if not with_id:
@@ -95,7 +96,7 @@ def _task_groups(rows: Iterable[QueryRow], indent: str) -> Iterator[str]:
 
 
 def _tasks_by_note(rows: Iterable[QueryRow]) -> Iterator[str]:
-    """Return tasks below their notes, in the order in which these first appear."""
+    """Yield tasks below their notes, which are in order of first appearance."""
     notes: dict[str, list[Item | None]] = {}
     for row in rows:
         notes.setdefault(str(row.id), []).append(row.item)
@@ -105,7 +106,7 @@ def _tasks_by_note(rows: Iterable[QueryRow]) -> Iterator[str]:
 
 
 def _task_lines(items: list[Item | None], indent: str) -> Iterator[str]:
-    """Return tasks with their children. A child of another task is shown there."""
+    """Yield tasks with their children. A child of another task is shown there."""
     tasks = [item for item in items if item is not None]
     below = {id(inner) for task in tasks for inner in _below(task)}
     for task in tasks:
@@ -133,7 +134,7 @@ def _show_item(item: Item) -> str:
 
 
 def _calendar(result: QueryResult) -> Iterator[str]:
-    """Return what there is on each day, in order."""
+    """Yield the entries of each day, in order."""
     days: dict[str, list[str]] = {}
     for row in result.rows:
         date = row.cells[0]
@@ -155,7 +156,8 @@ _SHAPES = {"table": _table, "list": _list, "task": _tasks, "calendar": _calendar
 
 
 def _escape_bars(cell: str) -> str:
-    # Backslashes before a bar are doubled: otherwise some readers would not see the bar as escaped.
+    # Backslashes before a bar are doubled: otherwise some readers would not treat the bar as
+    # escaped.
     return _BAR.sub(lambda match: match[1] * 2 + r"\|", cell)
 
 
@@ -168,7 +170,7 @@ def show_value(value: Any) -> str:
 
 
 def _one_line(text: str) -> str:
-    # No more is processed than can be shown.
+    # Only as much is processed as can be shown.
     line = _UNSEEN.sub(" ", text[: 2 * MAX_IN_CELL]).strip()
     is_cut = len(line) > MAX_IN_CELL or len(text) > 2 * MAX_IN_CELL
     return line[:MAX_IN_CELL].rstrip() + "…" if is_cut else line
@@ -203,7 +205,7 @@ def _show(value: Any, deep: int) -> str:
 
 
 def _show_mapping(value: Mapping[str, Any], deep: int) -> str:
-    """Return an item of a list as it reads, a note as a link to it, and any other object by its
+    """Return a list item as displayed, a note as a link to it, and any other object by its
     parts."""
     row = value.front if isinstance(value, OverlaidRow) else value
     if (item := item_of(row)) is not None:
@@ -223,7 +225,7 @@ def _show_integer(value: int) -> str:
 def _show_several(parts: Iterable[str], size: int, brackets: str, deep: int) -> str:
     """Return as many comma-separated parts as fit in a cell; in brackets if nested."""
     texts: list[str] = []
-    # Leaves room for the count of the others, so that it is not cut off.
+    # Reserves room for the count of the others, so that it is not truncated.
     room = MAX_IN_CELL - 40
     for part in parts:
         texts.append(part if len(part) <= room else part[: max(room, 0)] + "…")

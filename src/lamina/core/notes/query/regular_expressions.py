@@ -1,8 +1,8 @@
-"""Regular expressions of notes, in JavaScript's syntax, that cannot run forever.
+"""Runs regular expressions from notes, in JavaScript syntax, in limited time.
 
-Law: a pattern is checked before it is used. One with nested repeats is refused, since some text
-would take it far too long; one with several repeats is used on texts as long as that stays quick,
-and refused on longer ones.
+Law: a pattern is checked before use. One with nested repeats is refused, because some text would
+take it far too long; one with several repeats is used on strings short enough to be quick, and
+refused on longer ones.
 """
 
 import re
@@ -11,7 +11,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 MAX_PATTERN = 1_000
-# The maximum number of places at which a search may stop to look.
+# The maximum number of positions that a search may examine.
 MAX_LOOKS = 50_000_000
 _TOKEN = re.compile(
     r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?<(?P<name>[A-Za-z_]\w*)>|\((?:\?(?:[:=!]|<[=!]))?|\)|"
@@ -22,18 +22,18 @@ _BACK = re.compile(r"\$(?:\$|(\d{1,2})|&|<([A-Za-z_]\w*)>)")
 
 
 class PatternRefused(Exception):
-    """A pattern that is invalid, or that may take too long; the text says why."""
+    """Raised if a pattern is invalid or may take too long; the message explains why."""
 
 
 class SafePattern(Struct, frozen=True):
-    """A checked pattern. `repeats` is how many of its parts can be of any length."""
+    """A checked pattern. `repeats` is the number of its parts that can be of any length."""
 
     source: str
     compiled: re.Pattern[str]
     repeats: int
 
     def check(self, text: str) -> None:
-        """Raise `PatternRefused` if the pattern may take too long on this text."""
+        """Raise `PatternRefused` if the pattern may take too long on this string."""
         if self.repeats and float(len(text) + 1) ** min(self.repeats + 1, 12) > MAX_LOOKS:
             raise PatternRefused(
                 f"the pattern {self.source!r} may take too long for a text of {len(text):,} "
@@ -41,12 +41,12 @@ class SafePattern(Struct, frozen=True):
             )
 
     def search(self, text: str) -> re.Match[str] | None:
-        """Return the first match in a text. Raises `PatternRefused`."""
+        """Return the first match in a string. Raises `PatternRefused`."""
         self.check(text)
         return self.compiled.search(text)
 
     def replace(self, text: str, replacement: str) -> str:
-        """Return a text with every match replaced; `$1` is the first group. Raises
+        """Return a string with every match replaced; `$1` is the first group. Raises
         `PatternRefused`."""
         self.check(text)
 
@@ -56,7 +56,7 @@ class SafePattern(Struct, frozen=True):
         return self.compiled.sub(fill, text)
 
     def split(self, text: str) -> list[str]:
-        """Return the parts of a text between matches. Raises `PatternRefused`."""
+        """Return the parts of a string between matches. Raises `PatternRefused`."""
         self.check(text)
         if not self.compiled.pattern:
             return list(text)
@@ -77,7 +77,7 @@ def _take_back(match: re.Match[str], back: re.Match[str]) -> str:
 
 @lru_cache(maxsize=256)
 def compile_pattern(source: str, ignore_case: bool = False) -> SafePattern:
-    """Return a pattern, ready for use.
+    """Compile a pattern after checking it.
 
     Raises:
         PatternRefused: it is not a pattern, or may take too long.
@@ -86,7 +86,7 @@ def compile_pattern(source: str, ignore_case: bool = False) -> SafePattern:
         raise PatternRefused(f"a pattern has at most {MAX_PATTERN:,} characters")
     translated, repeats = _inspect(source)
     try:
-        # Letters and digits are those of English, as in JavaScript.
+        # Letters and digits are ASCII only, as in JavaScript.
         compiled = re.compile(translated, re.ASCII | (re.IGNORECASE if ignore_case else 0))
     except (re.error, OverflowError, RecursionError) as error:
         raise PatternRefused(f"{source!r} is no pattern that is understood: {error}") from None
@@ -94,7 +94,7 @@ def compile_pattern(source: str, ignore_case: bool = False) -> SafePattern:
 
 
 class _Group:
-    """What is inside parentheses: whether any part of it can be of any length or is a choice."""
+    """A parenthesised group: whether any part of it can be of any length or is a choice."""
 
     def __init__(self) -> None:
         self.is_open = False
@@ -102,7 +102,7 @@ class _Group:
 
 
 def _inspect(source: str) -> tuple[str, int]:
-    """Return the pattern in Python's spelling, and how many unbounded repeats it has."""
+    """Return the pattern in Python syntax, and the number of its unbounded repeats."""
     groups = [_Group()]
     closed: _Group | None = None
     texts: list[str] = []
@@ -122,7 +122,7 @@ def _inspect(source: str) -> tuple[str, int]:
         elif spelling == "|":
             groups[-1].is_open = True
         elif token["repeat"]:
-            # Possessive repeats are not part of JavaScript.
+            # JavaScript has no possessive repeats.
             spelling = spelling.removesuffix("+") if len(spelling) > 1 else spelling
             is_endless = token["repeat"] in "*+" or token["open"] == ","
             if (is_endless or token["repeat"][0] == "{") and last is not None and last.is_open:

@@ -1,9 +1,9 @@
-"""Queries of notes: a language that lists notes, their tasks and what is written in them.
+"""Runs and renders queries in notes: a language that lists notes, their tasks and their contents.
 
     TABLE status, due AS "Due" FROM #project AND "work" WHERE status != "done" SORT due LIMIT 20
 
 docs/queries.md describes the whole language. Law: pure. The same query over the same notes at the
-same time gives the same text, so that what was sent stays the same until a note or, where a query
+same time returns the same text, so that what was sent stays the same until a note or, where a query
 asks for it, the day changes.
 """
 
@@ -27,7 +27,7 @@ Clock = Literal["any", "day", "minute"]
 
 
 class RenderedQuery(Struct, frozen=True):
-    """The text of a result, and how long it stays valid: always, for a day or for a minute."""
+    """The text of a result and its validity: always, for a day or for a minute."""
 
     text: str
     clock: Clock = "any"
@@ -40,7 +40,7 @@ def render_query(
     now: datetime = NO_TIME,
     zone: tzinfo | None = UTC,
 ) -> str:
-    """Return the result of the query in the note `at`, as Markdown.
+    """Render the result of a query in the note `at` as Markdown.
 
     Raises:
         QueryError: it is not a valid query; with line and column.
@@ -59,8 +59,8 @@ def run_block(text: str, notes: QueryNotes, at: str, now: datetime) -> RenderedQ
 
 
 def run_inline(text: str, notes: QueryNotes, at: str, now: datetime) -> RenderedQuery:
-    """Return the values of the queries within the sentences of the note `at`, one per line; a
-    failed one is replaced by its problem.
+    """Return the values of the inline queries in the note `at`, one per line; a failed one is
+    replaced by its problem.
 
     Raises:
         QueryError: not one of them has a value.
@@ -81,7 +81,7 @@ def run_inline(text: str, notes: QueryNotes, at: str, now: datetime) -> Rendered
 
 
 def check_query(query: NoteQuery) -> list[str]:
-    """Return what is wrong with a query, without running it."""
+    """Return the problems with a query, without running it."""
     problems: list[str] = []
     for text in query.text.split("\n") if query.kind == "inline" else (query.text,):
         try:
@@ -93,7 +93,7 @@ def check_query(query: NoteQuery) -> list[str]:
 
 
 def digest_notes(notes: Sequence[Note]) -> bytes:
-    """Return a digest of everything a query can depend on: each note's path, bytes and times."""
+    """Return a digest of everything that can affect a query: each note's path, bytes and times."""
     digest = hashlib.sha256()
     for note in notes:
         stamp = f"{note.path}\0{note.digest}\0{note.ctime!r}\0{note.mtime!r}\n"
@@ -102,20 +102,20 @@ def digest_notes(notes: Sequence[Note]) -> bytes:
 
 
 def stamp_of(clock: Clock, now: datetime) -> str:
-    """Return what the time has to be for a result to stay valid."""
+    """Return the time stamp that must match for a result to stay valid."""
     return {"any": "", "day": now.date().isoformat(), "minute": now.isoformat(" ", "minutes")}[
         clock
     ]
 
 
 class QueryCache:
-    """Results of queries, for as long as no note changes and, for those that ask for the day or the
-    time, until the next one.
+    """A cache of query results, valid as long as no note changes and, for those that depend on the
+    day or time, until the next one.
 
-    The key is the query's text, the path of its note and the digest of all notes: any note can
-    change a result, not just the one with the query. If the notes are the same tuple as last
-    time, they are not digested again. The least recently used results are dropped first. For one
-    thread at a time."""
+    The key consists of the query's text, the path of its note and the digest of all notes: any note
+    can change a result, not just the one with the query. If the notes are the same tuple as last
+    time, they are not digested again. The least recently used results are dropped first. Not
+    thread-safe."""
 
     def __init__(self, max_characters: int = 4_000_000, zone: tzinfo | None = UTC) -> None:
         self._max_characters = max_characters

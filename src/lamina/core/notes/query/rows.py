@@ -1,9 +1,9 @@
-"""What queries run over and what they give: notes, items of lists and groups as rows of fields.
+"""Represents notes, list items and groups as rows of fields, for the input and output of queries.
 
-Laws: a field is computed on first access, and once. A name is found as spelled, or else ignoring
-case. The text of a field may be a number, a date, a span, a link, a list of these, or text: any
-text is a value. Nothing is read from files here; a row reflects the record of its note. What a link
-means depends on all notes, so rows belong to one set of notes (`NoteSet`).
+Laws: a field is computed on first access, and once. A name is looked up as spelled, or else
+ignoring case. The text of a field may be a number, a date, a span, a link, a list of these, or
+text: any text is a value. Nothing is read from files here; a row reflects the record of its note.
+Resolving a link depends on all notes, so rows belong to one set of notes (`NoteSet`).
 """
 
 import re
@@ -25,7 +25,7 @@ _Owner = TypeVar("_Owner")
 
 
 class LazyRow(Mapping[str, Any]):
-    """Fields, some of which are computed on access, by the rule of their name."""
+    """A row whose fields may be computed on access, by a rule per name."""
 
     __slots__ = ("_folded", "_known", "_rules", "identity", "owner")
 
@@ -37,7 +37,7 @@ class LazyRow(Mapping[str, Any]):
         identity: tuple[str | int, ...],
     ) -> None:
         self.owner: Any = owner
-        # Rows of the same thing are equal, which is known without computing them.
+        # Rows of the same thing are equal, which is determined without computing them.
         self.identity = identity
         self._rules: Mapping[str, Callable[[Any], Any]] = rules
         self._known = known
@@ -69,8 +69,8 @@ class LazyRow(Mapping[str, Any]):
 
 
 class OverlaidRow(Mapping[str, Any]):
-    """A row with some fields before it: those of FLATTEN, the arguments of a function, or a task
-    before its note."""
+    """A row with some fields in front of it: those of FLATTEN, the arguments of a function, or a
+    task in front of its note."""
 
     __slots__ = ("base", "front")
 
@@ -115,7 +115,7 @@ _LINK = re.compile(r"(!?)\[\[([^\[\]\n]*)\]\]")
 _NUMBER = re.compile(r"-?[0-9]{1,300}(?:\.[0-9]{1,300})?")
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*+)"', re.DOTALL)
 _TAG = re.compile(r"#[^\s'!\"#$%&()*+,.:;<=>?@^`{|}~\[\]\\]+")
-# Where one member of a list can end and the next one start.
+# Separators between list members.
 _COMMA = re.compile(r"\s*,\s*")
 _MEMBER = re.compile(
     r"""!?\[\[[^\[\]\n]*\]\]|"(?:[^"\\]|\\.)*+"|[^,"\[\]]+""", re.DOTALL
@@ -124,7 +124,7 @@ _WORDS = {"true": True, "false": False, "True": True, "False": False, "null": No
 
 
 def read_field(text: str, make_link: MakeLink, zone: tzinfo | None) -> Any:
-    """Return the value of an inline field; nothing is null."""
+    """Return the value of an inline field; an empty field is null."""
     text = text.strip()
     if not text:
         return None
@@ -139,8 +139,8 @@ def read_field(text: str, make_link: MakeLink, zone: tzinfo | None) -> Any:
 
 
 def _read_members(text: str, make_link: MakeLink, zone: tzinfo | None) -> tuple[Any, ...] | None:
-    """Return the members of a list, each of which must have the form of a value; None if it is
-    text."""
+    """Return the members of a list, each of which must have the format of a value; None if it is
+    plain text."""
     members: list[Any] = []
     at = 0
     while at < len(text):
@@ -157,7 +157,7 @@ def _read_members(text: str, make_link: MakeLink, zone: tzinfo | None) -> tuple[
 
 
 def _read_one(text: str, make_link: MakeLink, zone: tzinfo | None) -> tuple[bool, Any]:
-    """Return whether a text is more than text, and its value then."""
+    """Return whether a string is more than plain text and, if so, its value."""
     first = text[:1]
     if first.isdigit() or first == "-":
         if (date := read_date(text, zone)) is not None:
@@ -176,7 +176,7 @@ def _read_one(text: str, make_link: MakeLink, zone: tzinfo | None) -> tuple[bool
 
 
 def read_property(value: Any, make_link: MakeLink, zone: tzinfo | None, deep: int = 0) -> Any:
-    """Return a value of the frontmatter: its texts may be dates, spans or links."""
+    """Return a frontmatter value, in which strings may be dates, spans or links."""
     if deep > MAX_DEEP:
         return None
     match value:
@@ -201,9 +201,9 @@ def read_property(value: Any, make_link: MakeLink, zone: tzinfo | None, deep: in
 
 
 def sanitize_name(name: str) -> str:
-    """Return the name of a field as queries can write it: lower case, hyphens for spaces."""
+    """Return a field name as queries can write it: lower case, hyphens for spaces."""
     spelling = re.sub(r"\s+", "-", name)
-    # Beyond the arrows there are symbols and emoji.
+    # Symbols and emoji come after the arrows.
     return "".join(c for c in spelling if c.isalnum() or c in "_-" or c > "\u2190").lower()
 
 
@@ -228,8 +228,8 @@ _WIKILINK = re.compile(r"!?\[\[[^\[\]\n]+\]\]")
 
 
 def list_links(note: Note) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the links of a note as spelled, with their labels: those of its text, its embeds and
-    its properties."""
+    """Return the links in a note as spelled, with their labels: from its text, its embeds and its
+    properties."""
     links = [(link, note.labels.get(link, ())) for link in note.links]
     links += [(f"![[{embed}]]", note.labels.get(embed, ())) for embed in note.embeds]
     links += [(link, ()) for value in note.properties.values() for link in _links_in(value)]
@@ -246,7 +246,7 @@ def _links_in(value: Any, deep: int = 0) -> list[str]:
 
 
 class NoteSet(Protocol):
-    """What a row looks up about all notes: what links mean, who links to whom, the time."""
+    """Lookups for rows: link targets, backlinks, the time."""
 
     zone: tzinfo | None
 
@@ -257,7 +257,7 @@ class NoteSet(Protocol):
 
 
 class Page:
-    """A note of a set of notes."""
+    """A note in a set of notes."""
 
     def __init__(self, note: Note, notes: NoteSet) -> None:
         self.note, self.notes = note, notes
@@ -270,7 +270,7 @@ class Page:
 
     @property
     def row(self) -> LazyRow:
-        """Its fields, with `file` for what is known about its file."""
+        """Its fields, with `file` for the data about its file."""
         if self._row is None:
             file = LazyRow(self, FILE_FIELDS, {}, ("file", self.path))
             fields = {**self._read_fields(), "file": file}
@@ -284,7 +284,7 @@ class Page:
 
     @property
     def items(self) -> dict[int, "Item"]:
-        """The items of its lists by line."""
+        """Its list items by line."""
         if self._items is None:
             self._items = {item.line: Item(item, self) for item in self.note.items}
             for item in self._items.values():
@@ -293,11 +293,11 @@ class Page:
         return self._items
 
     def link(self, spelling: str, labels: tuple[str, ...] = ()) -> PageLink:
-        """Return the link that `[[spelling]]` is in this note, with these labels."""
+        """Return the link for `[[spelling]]` in this note, with these labels."""
         return self.notes.make_link(spelling, self.path, labels)
 
     def read(self, text: str) -> Any:
-        """Return the value of a field that is in this note."""
+        """Return the value of a field in this note."""
         return read_field(text, self.link, self.notes.zone)
 
     def _read_fields(self) -> dict[str, Any]:
@@ -315,7 +315,7 @@ class Page:
 
 
 class Item:
-    """An item of a list in a note; a task, if it has a status."""
+    """A list item in a note; a task, if it has a status."""
 
     def __init__(self, item: ListItem, page: Page) -> None:
         self.item, self.page = item, page
@@ -342,7 +342,7 @@ class Item:
         return self.item.status in ("x", "X")
 
     def is_all_done(self) -> bool:
-        """Return whether it is done, and every task below it."""
+        """Return whether it and all tasks below it are done."""
         tasks = (child for child in self.children if child.is_task)
         is_own = self.is_done() or not self.is_task
         return is_own and all(child.is_all_done() for child in tasks)
@@ -352,7 +352,7 @@ def _fields_of(item: ListItem) -> list[tuple[str, str]]:
     return find_fields(" ".join(item.text.split("\n")), whole_line=item.status is None)
 
 
-# -- what there is to know of a file --------------------------------------------------------------
+# -- file fields ----------------------------------------------------------------------------------
 
 
 def _name(page: Page) -> str:
@@ -364,7 +364,7 @@ def _day_of_time(moment: datetime | None) -> datetime | None:
 
 
 def _tags(page: Page) -> tuple[str, ...]:
-    """Return every tag with those that it is nested in, the outermost first."""
+    """Return every tag with its ancestors, outermost first."""
     tags: dict[str, None] = {}
     for tag in page.note.tags:
         parts = tag.split("/")
@@ -373,7 +373,7 @@ def _tags(page: Page) -> tuple[str, ...]:
 
 
 def _day(page: Page) -> datetime | None:
-    """Return the date of a note: by a field named `date` or `day`, or by its name."""
+    """Return the date of a note: from a field named `date` or `day`, or from its name."""
     for name, value in page.row.items():
         if name.lower() not in ("date", "day") or name == "file":
             continue
@@ -415,14 +415,14 @@ FILE_FIELDS: dict[str, Callable[[Page], Any]] = {
     "frontmatter": lambda page: page.note.properties,
     "day": _day,
     "starred": lambda _: False,
-    # Lamina's own.
+    # Specific to Lamina.
     "links": lambda page: page.note.links,
     "embeds": lambda page: page.note.embeds,
     "headings": lambda page: page.note.headings,
 }
 
 
-# -- what there is to know of an item --------------------------------------------------------------
+# -- item fields -----------------------------------------------------------------------------------
 
 
 def _section(item: Item) -> PageLink:
@@ -477,15 +477,14 @@ ITEM_FIELDS: dict[str, Callable[[Item], Any]] = {
 
 
 def item_of(row: Any) -> Item | None:
-    """Return the item of a row, if it has one."""
+    """Return the item of a row, if any."""
     owner = row.owner if isinstance(row, LazyRow) else None
     return owner if isinstance(owner, Item) else None
 
 
 class QueryRow(Struct, frozen=True):
-    """A row of a result: its name (a note's path or the value of a group), its cells column by
-    column, and the rows of the group, if it is one. `size` is the number of these, including those
-    not shown."""
+    """A row in a result: its name (a note's path or the value of a group), its cells by column,
+    and, for groups, its rows. `size` is the number of these, including those not shown."""
 
     id: Any
     cells: tuple[Any, ...] = ()
@@ -495,9 +494,9 @@ class QueryRow(Struct, frozen=True):
 
 
 class QueryResult(Struct, frozen=True, kw_only=True):
-    """The result of a query. `heads` are the columns' names; `id_head` is the one above the first
-    of them. `unit` is what a row is; `fits` counts all rows, `failed` those with nothing to show.
-    `warnings` say what a person should know. `clock` is how long the result stays valid: always,
+    """The result of a query. `heads` contains the column names; `id_head` is the heading above the
+    first column. `unit` is the kind of row; `fits` counts all rows, `failed` those with nothing to
+    show. `warnings` lists what a person should know. `clock` is the validity of the result: always,
     for a day, or for a minute."""
 
     shape: Shape

@@ -1,7 +1,7 @@
-"""The text of a query as words, numbers, texts and signs, each with its position.
+"""Scans a query into tokens (words, numbers, strings and signs), each with its position.
 
 Laws: every character is read once, so time is proportional to the length. Anything outside the
-language is an error with its line and column; nothing is skipped.
+language is an error with line and column; nothing is skipped.
 """
 
 import re
@@ -12,15 +12,15 @@ from msgspec import Struct
 from lamina.errors import QueryError
 
 # A name may contain letters of any script, emoji and hyphens, but no quotes or invisible
-# characters: a missing property is null, so a mistaken name would give a wrong answer, not an
+# characters: a missing property is null, so a mistaken name would cause a wrong answer, not an
 # error.
 _ODD = (
     r"\x00-\x7f\s\u00ab\u00bb\u2018-\u201f\u2039\u203a\u300c-\u300f\uff02\uff07"
     r"\x80-\x9f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff"
 )
 _NAME = rf"(?:[A-Za-z_]|[^{_ODD}])(?:[A-Za-z0-9_-]|[^{_ODD}])*+"
-# Words that cannot be the name of a field on its own. Other keywords (AS, GROUP BY, DESC) appear
-# only where a name cannot.
+# Words that cannot be a field name on their own. Other keywords (AS, GROUP BY, DESC) appear only
+# where a name cannot.
 RESERVED_WORDS = frozenset(
     ("from", "where", "sort", "limit", "flatten", "and", "or", "not", "in")
     + ("true", "false", "null", "row")
@@ -37,7 +37,7 @@ _TOKEN = re.compile(
 )
 LINK = re.compile(r"!?\[\[([^\[\]\n]*)\]\]")
 LAMBDA = re.compile(rf"\(\s*((?:{_NAME}\s*(?:,\s*{_NAME}\s*)*+)?+)\)\s*=>")
-# Blanks, and comments up to the end of their line.
+# Whitespace, and comments up to the end of their line.
 _BLANK = re.compile(r"\s*+(?://[^\n]*+\s*+)*+")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ELSEWHERE = {"==": "=", "<>": "!=", "&&": "and", "||": "or"}
@@ -52,7 +52,7 @@ TokenKind = Literal["word", "number", "text", "tag", "sign", "end"]
 
 
 class Token(Struct, frozen=True):
-    """A token of a query. `value` is a text without its quotes, or a word in lower case."""
+    """A token of a query. `value` is a string without its quotes, or a word in lower case."""
 
     kind: TokenKind
     spelling: str
@@ -65,12 +65,12 @@ class Token(Struct, frozen=True):
 
 
 class Scanner:
-    """Reads a query from the left. `at` is where the next token starts."""
+    """A scanner that reads a query from left to right. `at` is the start of the next token."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        # The last token and where it was read: it is peeked at several times before it is consumed.
+        # The last token and its position: it is peeked at several times before it is consumed.
         self._last_look = -1
         self._token = Token("end", "", "", 0)
 
@@ -82,7 +82,7 @@ class Scanner:
         return self._token
 
     def find_next(self) -> int:
-        """Return the next place that is not blank."""
+        """Return the next position that is not blank."""
         match = _BLANK.match(self.text, self.at)
         assert match is not None  # the pattern also matches nothing
         return match.end()
@@ -113,8 +113,8 @@ class Scanner:
         return token
 
     def take_match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Return what a pattern matches at the next place that is not blank, and consume it, if it
-        matches."""
+        """Consume and return the match of a pattern at the next position that is not blank, if
+        any."""
         match = pattern.match(self.text, self.find_next())
         if match is not None:
             self.at = match.end()
@@ -136,7 +136,7 @@ class Scanner:
         return token.kind == "sign" and token.value == sign
 
     def take_sign(self, *signs: str) -> str | None:
-        """Consume one of these signs if it comes next, and return which one, or None."""
+        """Consume one of these signs if it comes next and return it, or None."""
         token = self.look()
         if token.kind != "sign" or token.value not in signs:
             return None
@@ -173,7 +173,7 @@ def problem_at(text: str, problem: str, at: int) -> QueryError:
 
 
 def _unescape(content: str) -> str:
-    """Only quotes and backslashes are escaped; other backslashes belong to patterns."""
+    """Unescape quotes and backslashes only; other backslashes belong to patterns."""
     return _ESCAPE.sub(lambda match: match[1] if match[1] in '"\\' else match[0], content)
 
 

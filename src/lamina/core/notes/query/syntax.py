@@ -1,6 +1,6 @@
-"""The meaning of a query over notes: what to show of which notes, and the steps applied to them.
+"""Defines parsed queries over notes: the columns and notes to show, and the steps applied to them.
 
-Law: these values alone define what a query means; nothing in them comes from a note or a clock.
+Law: these values alone define the meaning of a query; nothing in them comes from a note or a clock.
 """
 
 from typing import Any, Literal, TypeAlias
@@ -11,7 +11,7 @@ Shape = Literal["list", "table", "task", "calendar"]
 
 
 class Value(Struct, frozen=True):
-    """A value in the query itself."""
+    """A literal value in the query."""
 
     value: Any
 
@@ -23,7 +23,7 @@ class ClockWord(Struct, frozen=True):
 
 
 class LinkLiteral(Struct, frozen=True):
-    """A link in the query itself, with its brackets."""
+    """A link in the query, with its brackets."""
 
     spelling: str
 
@@ -48,22 +48,22 @@ class Negation(Struct, frozen=True):
 
 
 class Operations(Struct, frozen=True):
-    """Operators of one rank, evaluated from the left: `first`, then each operator with what
-    follows."""
+    """Operators of one rank, evaluated from the left: `first`, then each operator with its
+    operand."""
 
     first: "Expression"
     rest: "tuple[tuple[str, Expression], ...]"
 
 
 class Lambda(Struct, frozen=True):
-    """A function in the query itself: `(x) => x + 1`."""
+    """A function in the query: `(x) => x + 1`."""
 
     names: tuple[str, ...]
     body: "Expression"
 
 
 class QueryCall(Struct, frozen=True):
-    """A call of one of the language's functions."""
+    """A call of a built-in function."""
 
     function: str
     arguments: "tuple[Expression, ...]"
@@ -94,7 +94,7 @@ Expression: TypeAlias = (
 )  # fmt: skip
 
 
-# -- where notes come from -------------------------------------------------------------------------
+# -- sources ---------------------------------------------------------------------------------------
 
 
 class TagSource(Struct, frozen=True):
@@ -137,11 +137,11 @@ QuerySource: TypeAlias = (
 )
 
 
-# -- the whole -------------------------------------------------------------------------------------
+# -- whole query -----------------------------------------------------------------------------------
 
 
 class Column(Struct, frozen=True):
-    """What is shown, and its name: given by AS, or as spelled."""
+    """A column to show, and its name: given by AS, or as spelled."""
 
     shown: Expression
     name: str

@@ -1,7 +1,7 @@
-"""The values of queries that exist only here: links, time spans, what a text links to.
+"""Defines the value types specific to queries: links, web links and time spans.
 
-Law: values are compared and shown by what they mean, never by how they were spelled. Everything
-else is plain: None, booleans, numbers, texts, dates without a zone, lists and mappings.
+Law: values are compared and shown by their meaning, never by their spelling. Everything else is
+plain: None, booleans, numbers, strings, dates without a zone, lists and mappings.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ ValueType = Literal[
 
 
 class PageLink(Struct, frozen=True, kw_only=True):
-    """A link to a note or a part of it. `path` is that of the note it means; if it means none, the
+    """A link to a note or a part of it. `path` is the path of the note it resolves to; if none, the
     name as spelled."""
 
     path: str
@@ -33,7 +33,7 @@ class PageLink(Struct, frozen=True, kw_only=True):
 
 
 class WebLink(Struct, frozen=True):
-    """A link to a page of the web."""
+    """A link to a web page."""
 
     url: str
     display: str
@@ -46,7 +46,7 @@ class TimeSpan(Struct, frozen=True):
 
 
 def type_of(value: Any) -> ValueType:
-    """Return the kind of a value, under Dataview's names."""
+    """Return the type of a value, under Dataview's names."""
     match value:
         case None:
             return "null"
@@ -72,7 +72,7 @@ def type_of(value: Any) -> ValueType:
 
 
 def tidy(number: float) -> float:
-    """Return a number as it is written: whole ones without a point, no digits beyond its
+    """Return a number as displayed: whole numbers without a decimal point, no digits beyond its
     precision."""
     if isinstance(number, int):
         return number if abs(number) < 1 << 53 else float(min(max(number, -(10**300)), 10**300))

@@ -1,7 +1,7 @@
-"""How much work a query may do.
+"""Limits the amount of work that a query may do.
 
-Law: every loop of a query that its text or a note can make long is counted here, so that any query
-ends, on every machine at the same point.
+Law: every loop whose length depends on the query's text or a note is counted here, so that every
+query ends, at the same point on every machine.
 """
 
 from lamina.errors import QueryError
@@ -11,7 +11,7 @@ MAX_ROWS = 100_000
 
 
 class RowError(Exception):
-    """An expression that has no value for one row; the row is left out, as in Dataview."""
+    """Raised if an expression has no value for a row; the row is omitted, as in Dataview."""
 
 
 class WorkLimit:
