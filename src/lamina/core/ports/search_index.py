@@ -94,8 +94,8 @@ class Corpus(Protocol):
 
     @property
     def failed(self) -> Sequence[str]:
-        """What could not be embedded, and why; it is searched by words, and embedding is tried
-        again."""
+        """Texts that could not be embedded, with reasons; they are searched by words, and embedding
+        is tried again."""
         ...
 
     @property

@@ -179,7 +179,7 @@ class NamedFile(Struct, frozen=True, kw_only=True):
 
 
 class Claims(Struct, frozen=True, kw_only=True):
-    """What an agent requests beyond text: servers as written, settings that loosen protections, and
+    """An agent's requests beyond text: servers as written, settings that loosen protections, and
     the model to use; for a hooks file, the file itself. `place` is its real path, `digest` covers
     all of this, and `lines` are shown to a person. `problem` says why the claims cannot be
     determined."""
@@ -200,8 +200,8 @@ class Claims(Struct, frozen=True, kw_only=True):
 
 
 class TrustRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a person trusted: the digest, the lines they were shown, and the time (seconds since
-    1970)."""
+    """A person's decision to trust: the trusted digest, the lines they were shown, and the time
+    (seconds since 1970)."""
 
     digest: str
     lines: tuple[str, ...] = ()

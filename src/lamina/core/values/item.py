@@ -50,8 +50,8 @@ class KindTraits(Struct, frozen=True, kw_only=True):
     nature: Nature
     # Its rank among a turn's attachments; lower numbers come first.
     rank: int
-    # How a model reads it: the enclosing tag, the elements before its content (all but `title`
-    # contain a part of its key or a time), and the delimiters of its content.
+    # For models: the enclosing tag, the elements before the content (all but `title` contain a part
+    # of the key or a time), and the delimiters of the content.
     tag: str
     head: tuple[Element, ...]
     body: str = CONTENT
@@ -349,7 +349,7 @@ _BROUGHT = ("embed", "query", "folder", "tag")
 
 
 class Provenance(Struct, frozen=True, kw_only=True):
-    """How an item became part of a turn. Recorded with the request exactly as found."""
+    """The origin of an item in a turn. Recorded with the request exactly as found."""
 
     include: Include = "manual"
     # For items chosen for a question: how well they match, how they were found, and from which

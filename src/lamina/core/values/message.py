@@ -46,9 +46,9 @@ class ToolResult(Struct, frozen=True, gc=False, tag="tool_result", kw_only=True)
 
 
 class ThinkingBinding(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """What a thinking block is bound to. `prefix` is the digest of everything before it except
-    other thinking; empty if its model binds nothing. `follows` is the preceding thinking, by the
-    digest of its signature; empty if there was none."""
+    """The binding of a thinking block. `prefix` is the digest of everything before it except other
+    thinking; empty if its model binds nothing. `follows` is the preceding thinking, by the digest
+    of its signature; empty if there was none."""
 
     prefix: str = ""
     follows: str = ""

@@ -150,15 +150,15 @@ class Hit(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def why(self) -> str:
-        """Why it was found, in words: its similarity in meaning, and the words it shares."""
+        """The reason for the hit, in words: its similarity in meaning, and the words shared."""
         likeness = "" if self.score is None else f"is {self.score:.2f} like the question"
         sharing = f"shares {', '.join(map(repr, self.words))}" if self.words else ""
         return " and ".join(filter(None, (likeness, sharing)))
 
 
 class SearchTier(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How passages were searched. `by` is `words`; `candidates`, if words and a rough estimate of
-    meaning selected the `compared` ones, which were then ranked by meaning; or `meaning`, with
+    """The search method for passages. `by` is `words`; `candidates`, if words and a rough estimate
+    of meaning selected the `compared` ones, which were then ranked by meaning; or `meaning`, with
     words. `indexed` of the searched `passages` have a vector."""
 
     by: Literal["words", "candidates", "meaning"]
@@ -193,7 +193,7 @@ class NoteSearchResult(Struct, frozen=True, kw_only=True):
     # The number of searched notes, and warnings for a person.
     searched: int = 0
     warnings: tuple[str, ...] = ()
-    # Why nothing was searched; also for the model.
+    # The reason why nothing was searched; also for the model.
     unsearched: str = ""
     # The number of passages searched by words only, because there was no time to embed them.
     late: int = 0
@@ -203,7 +203,7 @@ class NoteSearchResult(Struct, frozen=True, kw_only=True):
     without_room: int = 0
     # The time range searched, in words; empty for all time.
     time_range: str = ""
-    # How it was searched; None if nothing was searched.
+    # The search method; None if nothing was searched.
     tier: SearchTier | None = None
 
     @property

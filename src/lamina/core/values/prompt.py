@@ -247,7 +247,7 @@ def _goes_on_with(links: Chain[SegmentLink], start: int, digests: Sequence[str])
 
 
 def _are(segments: tuple[Segment, ...], digests: Sequence[str]) -> bool:
-    """Return whether the segments have these digests, one each."""
+    """Return whether the last segments have these digests."""
     own = segments[len(segments) - len(digests) :]
     return all(map(eq, (segment.digest for segment in own), digests))
 

@@ -75,14 +75,14 @@ class ContextTool(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def provenance(self) -> Provenance:
-        """How it came to be part of the request."""
+        """The provenance of the tool."""
         return Provenance(
             include=self.include, score=self.score, origin=self.origin, source=self.source
         )
 
 
 class LeftOut(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something left out of the request, and why. `what` is an item id or a name."""
+    """An item or part left out of the request, and the reason. `what` is an item id or a name."""
 
     what: str
     reason: Literal[
@@ -216,7 +216,7 @@ class HistoryPrice(Struct, frozen=True, kw_only=True, omit_defaults=True):
     # For history without a summary.
     tokens: int
     keep_cost: float | None = None
-    # The tokens that a summary replaces, or would replace; 0 if there is nothing to summarise.
+    # The tokens that a summary replaces, or would replace; 0 if there is nothing to summarize.
     older_tokens: int = 0
     summary_tokens: int = 0
     # For writing the summary and reading the result once.
@@ -227,8 +227,8 @@ class HistoryPrice(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RequestContext(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one request was built from, and why; what was left out, and how far it agrees with the
-    previous request."""
+    """The origin of one request's content, with reasons; also what was left out, and how far the
+    request agrees with the previous one."""
 
     target: str
     items: tuple[ContextItem, ...] = ()

@@ -20,7 +20,7 @@ FLOOR = 0.15
 
 
 class SearchSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How items are chosen for a question. Scores are cosine similarities."""
+    """The settings of a search. Scores are cosine similarities."""
 
     search: bool = True
     """Whether to search at all."""
@@ -231,7 +231,7 @@ class NearMiss(Struct, frozen=True, kw_only=True):
     threshold: float
     most: int
     why: str
-    # Whether this was recorded with the request or is computed now.
+    # Whether this was recorded with the request, or is computed now.
     as_of: Literal["request", "now"]
 
 

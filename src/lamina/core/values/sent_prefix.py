@@ -21,7 +21,7 @@ class SentPrefix(Struct, frozen=True, kw_only=True):
     when a provider keeps it."""
 
     target: str
-    # What else separates a provider's caches: options and the wire, as one digest.
+    # One digest of everything else that separates a provider's caches: options and the wire.
     form: str
     # The key it was routed by; empty if there is none.
     key: str

@@ -44,10 +44,10 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     of its own."""
 
     promotion: Promotion = "lazy"
-    """Where content stands after it was sent: in its original place (`lazy`), or in the system
-    prompt from the next turn on (`eager`)."""
+    """The position of content after it was sent: its original place (`lazy`), or the system prompt
+    from the next turn on (`eager`)."""
     prefix_check: Literal["raise", "warn"] = "raise"
-    """How to report sent bytes that would move without a reason: as an error or a warning."""
+    """The response to sent bytes that would move without a reason: an error or a warning."""
     target: str = ""
     """The target, as `provider:model`; empty for the default (LAMINA_TARGET, or the embedded
     model)."""
@@ -60,7 +60,8 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     attachment_limit: int | None = None
     """The maximum total size of a turn's attachments."""
     history: Literal["full", "strip"] = "full"
-    """How earlier turns are sent: in full, or as a summary and the latest turns (`strip`)."""
+    """The earlier turns to send: all of them in full, or a summary and the latest turns
+    (`strip`)."""
     history_messages: int | None = None
     """The maximum number of earlier messages to send."""
     history_tokens: int | None = None
@@ -108,17 +109,17 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ask_before_tools: ApprovalPolicy = "tool"
     """Whether a person is asked before a tool runs: always, never, or as each tool specifies."""
     guide_search: SearchSetting = cast(Any, SearchSettings())
-    """How rules and references are chosen for a question; also accepts a preset name, a mapping of
-    parts, or `False` for no search."""
+    """The search settings for rules and references; also accepts a preset name, a mapping of parts,
+    or `False` for no search."""
     tool_search: SearchSetting = cast(Any, SearchSettings())
-    """How tools are chosen for a question; accepts the same values as `guide_search`."""
+    """The search settings for tools; accepts the same values as `guide_search`."""
     tool_policy: Literal["sticky", "exact", "all"] = "sticky"
-    """How chosen tools are listed: they join the list and stay until a boundary (`sticky`), make up
-    the whole list (`exact`), or are ignored in favor of all tools (`all`)."""
+    """The use of chosen tools: they join the list and stay until a boundary (`sticky`), or make up
+    the whole list (`exact`). With `all`, every tool is listed."""
     tool_joins: int | None = 4
-    """How often chosen tools may join a list already sent, which moves the whole prefix; after that
-    they are described in the message that needs them. None for always. For models that load tools
-    late, tools never join unless this is None."""
+    """The number of times chosen tools may join a list already sent, which moves the whole prefix;
+    after that they are described in the message that needs them. None for no limit. For models that
+    load tools late, tools never join unless this is None."""
     whole_pool_tokens: int = 3_000
     """With `sticky`: the size up to which a search pool of at most 24 tools is offered whole from
     the first request on; it must also fit in a tenth of the window. 0 always searches."""
@@ -130,13 +131,13 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     relevance_priority: bool = False
     """Whether attachments relevant to the question are pruned later, and irrelevant ones sooner."""
     web: WebAccess = "off"
-    """Which web resources may be fetched: none, those of listed hosts, or those of listed and all
-    public hosts."""
+    """The web resources that may be fetched: none, those of listed hosts, or those of listed and
+    all public hosts."""
     allow_hosts: tuple[str, ...] = ()
     """The hosts from which pages may be fetched; see `web`."""
     secrets: Literal["redact", "warn", "off"] = "redact"
-    """How to handle secrets of well-known kinds in what was read and in tool results: replace them,
-    warn about them, or leave them."""
+    """The treatment of secrets of well-known kinds in sources and tool results: replace them, warn
+    about them, or leave them."""
     embed_depth: int = 1
     """The number of levels of embedded notes that come along with an attached note."""
     temperature: float | None = None
@@ -159,7 +160,7 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     person's sessions and processes. LAMINA_SPEND_DAY and the like set limits for all of them; the
     lower one applies."""
     spend_unknown: Literal["refuse", "allow"] = "refuse"
-    """How to treat a model of unknown price under such a limit: refuse it, or use it without
+    """The treatment of a model of unknown price under such a limit: refuse it, or use it without
     counting its cost."""
     ask_above_cost: float | None = 0.25
     """For `lamina chat` and `lamina ask`: the cost in US dollars above which a person is asked

@@ -54,7 +54,8 @@ class ListedSession(Struct, frozen=True, kw_only=True):
 
 
 class DeletedSession(Struct, frozen=True, kw_only=True):
-    """What a deletion removed: the bytes of the session, and the blobs that only it used."""
+    """The result of a deletion: the removed bytes of the session, and the blobs that only it
+    used."""
 
     session: str
     bytes: int = 0

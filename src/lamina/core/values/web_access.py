@@ -28,8 +28,8 @@ class FetchedResource(Struct, frozen=True, kw_only=True):
 
 
 class UnfetchedResource(Struct, frozen=True, kw_only=True):
-    """Why nothing was fetched: the resource was not allowed (`refused`), does not exist
-    (`missing`), or could not be read (`unreadable`)."""
+    """A failed fetch, with its reason: not allowed (`refused`), nonexistent (`missing`), or
+    impossible to read (`unreadable`)."""
 
     reason: Literal["missing", "unreadable", "refused"]
     detail: str
