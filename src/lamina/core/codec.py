@@ -1,4 +1,4 @@
-"""Values to canonical JSON bytes and back, and digests of them.
+"""Converts values to canonical JSON bytes and back, and computes their digests.
 
 Law: the same value gives the same bytes in every process, on every platform, for every hash seed.
 Keys are sorted, text is UTF-8, numbers are as msgspec writes them, and there is no white space.
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class _Shape(msgspec.Struct):
-    """The fields of every entry, of any type."""
+    """The fields common to entries of any type."""
 
     type: str
     id: str
@@ -35,7 +35,7 @@ class _Shape(msgspec.Struct):
 _canonical = msgspec.json.Encoder(order="sorted")
 _entries = msgspec.json.Decoder(Entry)
 _shapes = msgspec.json.Decoder(_Shape)
-# The fields an entry gets from its place in the tree, or from its line.
+# The fields that depend on an entry's place in the tree, or on its line.
 _PLACE = ("id", "parent", "at", "type", "more", "skip", "sum")
 _TYPES = {str(arg.__struct_config__.tag) for arg in get_args(Entry)}
 
@@ -53,7 +53,7 @@ def canonical_bytes(value: Any) -> bytes:
 
 
 def decode(data: bytes, kind: type[T]) -> T:
-    """Return the value of type `kind` from which `canonical` made `data`.
+    """Return the value of type `kind` from its canonical bytes.
 
     Raises:
         JournalError: the bytes are not such a value.
@@ -65,7 +65,8 @@ def decode(data: bytes, kind: type[T]) -> T:
 
 
 def decode_entry(data: bytes) -> Entry:
-    """Return one journal entry; one of a type that a later version may know keeps its place.
+    """Return one journal entry; one of an unknown type, as later versions may write, keeps its
+    place.
 
     Raises:
         JournalError: the bytes are not an entry.
@@ -79,7 +80,7 @@ def decode_entry(data: bytes) -> Entry:
 
 def decode_damaged_entry(data: bytes) -> tuple[Entry, tuple[str, ...]]:
     """Return an entry without its unreadable settings or options, and the problem with each.
-    Earlier versions wrote what they could not read: `Settings(guide_search="normal")`.
+    Earlier versions wrote values they could not read: `Settings(guide_search="normal")`.
 
     Raises:
         JournalError: it has no such problem that could be fixed.
@@ -100,7 +101,7 @@ def decode_damaged_entry(data: bytes) -> tuple[Entry, tuple[str, ...]]:
 def _readable_values(
     values: dict[str, Any], holder: type[Settings | Options], problems: list[str]
 ) -> dict[str, Any]:
-    """Return the settings or options that can be read; `problems` gets those that cannot."""
+    """Return the readable settings or options; problems with the others are added to `problems`."""
     readable: dict[str, Any] = {}
     for name, value in values.items():
         try:
@@ -108,7 +109,7 @@ def _readable_values(
             readable[name] = value
         except (msgspec.ValidationError, InvalidSetting):
             try:
-                # What a person may write for it, such as the name of a preset.
+                # The equivalent of a person's shorthand, such as a preset name.
                 meant = getattr(holder(**{name: value}), name)
                 readable[name] = msgspec.to_builtins(meant)
                 problems.append(f"{name}={value!r} was kept as it was typed; what it means is used")
@@ -118,8 +119,8 @@ def _readable_values(
 
 
 def encode_entry(entry: Entry) -> bytes:
-    """Return one journal entry in canonical form; an unknown one unchanged. The one gate of
-    journals: nothing passes that would not be read back as it is.
+    """Return one journal entry in canonical format; an unknown one unchanged. The only gate to
+    journals: nothing passes that would not be read back unchanged.
 
     Raises:
         InvalidEntry: it would be read back as something else, or not at all.
@@ -141,9 +142,9 @@ def encode_entry(entry: Entry) -> bytes:
 
 
 def _is_own_work(entry: Entry) -> bool:
-    """Return whether an entry was made here, from one text and from numbers and digests: then it
-    needs no proof. This is true of most questions, answers and requests, and a proof takes longer
-    than writing."""
+    """Return whether an entry was made here, from one string and from numbers and digests, so that
+    it needs no proof. This is true of most questions, answers and requests, and a proof takes
+    longer than writing."""
     if isinstance(entry, RequestEntry):
         context = entry.context
         return not (context.items or context.left_out or context.warnings or context.tools)
@@ -160,8 +161,8 @@ def _is_own_work(entry: Entry) -> bool:
 
 
 def _require_likeness(entry: Entry, copy: Entry) -> None:
-    """A tuple in free data comes back as a list, and a record as an object: that counts as
-    equal."""
+    """Check that an entry is read back as equal. A tuple in free data comes back as a list, and a
+    record as an object: these count as equal."""
     before, after = (
         _plain(msgspec.to_builtins(value, builtin_types=(bytes, bytearray)))
         for value in (entry, copy)
@@ -207,7 +208,7 @@ def digest_value(value: Any) -> str:
 
 
 def segment_digest(role: str, content: Content | Block, *, opens: bool) -> str:
-    """Return the digest of a segment on the wire: its role, whether it opens a message, its
+    """Return the digest of a segment on the wire: its role, whether it opens a message, and its
     content."""
     first = "1" if opens else "0"
     if isinstance(content, Text):
@@ -218,8 +219,8 @@ def segment_digest(role: str, content: Content | Block, *, opens: bool) -> str:
 
 
 def digest_texts(parts: Iterable[str]) -> str:
-    """Return one digest over several texts; their lengths keep ("ab", "c") and ("a", "bc")
-    apart."""
+    """Return one digest of several strings; their lengths distinguish ("ab", "c") from ("a",
+    "bc")."""
     hasher = hashlib.sha256()
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
@@ -229,7 +230,7 @@ def digest_texts(parts: Iterable[str]) -> str:
 
 
 def require_text(text: str, what: str) -> str:
-    """Return the text itself, if it can be sent.
+    """Return the string unchanged if it can be sent.
 
     Raises:
         InvalidText: it contains a lone surrogate.
@@ -242,7 +243,7 @@ def require_text(text: str, what: str) -> str:
 
 
 def mend_text(text: str) -> str:
-    """Return the text with lone surrogates replaced: for a provider's output, which must not be
+    """Return the string with lone surrogates replaced: for a provider's output, which must not be
     lost."""
     try:
         text.encode("utf-8")
@@ -256,7 +257,7 @@ _ID = re.compile(r"[0-9a-f]{6,16}")
 
 
 def entry_number(entry_id: str) -> int | None:
-    """Return the number of an id; None if it is not one of ours."""
+    """Return the number of an id; None if the id was not assigned by Lamina."""
     return int(entry_id, 16) if _ID.fullmatch(entry_id) else None
 
 

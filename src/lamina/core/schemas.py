@@ -1,4 +1,4 @@
-"""JSON Schemas of tools: whether one can be used, and what is wrong with arguments.
+"""Checks JSON Schemas of tools, and arguments against them.
 
 Law: a schema is untrusted. Nothing is fetched for it, none of its regular expressions is run (they
 are another dialect, and could run forever), and every problem with it is reported in words, never
@@ -11,15 +11,15 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-# How many problems a model reads at once, and how many characters of each.
+# The maximum number of problems reported to a model at once, and of characters in each.
 _MAX = 3
 _LONGEST = 300
-# Below these there is data, in which a `$ref` is only a word.
+# Below these keys there is data, in which `$ref` has no special meaning.
 _DATA = {"const", "default", "enum", "example", "examples"}
 
 
 def check_schema(schema: Any) -> str | None:
-    """Return what is wrong with a schema, if anything; its draft is given by `$schema`, by default
+    """Return what is wrong with a schema, if anything. Its draft is given by `$schema`, by default
     2020-12."""
     from jsonschema import FormatChecker, SchemaError
 
@@ -28,7 +28,7 @@ def check_schema(schema: Any) -> str | None:
     if not isinstance(schema.get("$schema", ""), str):
         return "`$schema` is not text"
     try:
-        # No formats: `pattern` is ECMA's dialect, which Python's cannot check.
+        # No format checks: `pattern` is in ECMA's dialect, which Python cannot check.
         _draft(schema).check_schema(schema, format_checker=FormatChecker(formats=()))
         return next(_unresolved(schema), None)
     except SchemaError as error:
@@ -39,7 +39,7 @@ def check_schema(schema: Any) -> str | None:
 
 def check_arguments(schema: Mapping[str, Any], arguments: Any) -> str | None:
     """Return what is wrong with arguments by a schema, with the path of each wrong value; None if
-    they are right."""
+    they are valid."""
     from jsonschema.exceptions import best_match
     from referencing import Registry
     from referencing.exceptions import Unresolvable
@@ -84,7 +84,7 @@ def _ignore(*_: Any) -> None:
 
 
 def _unresolved(schema: Mapping[str, Any]) -> Iterator[str]:
-    """Return references that lead out of the schema or nowhere."""
+    """Yield references that lead outside the schema or nowhere."""
     from referencing import Registry
     from referencing.exceptions import NoSuchResource, Unresolvable
     from referencing.jsonschema import DRAFT202012, specification_with
@@ -121,7 +121,7 @@ def _references(value: Any, *, inside: bool = False) -> Iterator[str]:
 
 
 def _path(steps: Any) -> str:
-    """`items[2].name`; the whole is `arguments`."""
+    """Return a path such as `items[2].name`; the path of the whole is `arguments`."""
     path = ""
     for step in steps:
         path += f"[{step}]" if isinstance(step, int) else f".{step}"

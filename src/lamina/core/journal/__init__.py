@@ -1,4 +1,4 @@
-"""The tree of entries, and the fold that turns one path through it into a session's state.
+"""The tree of entries, and the fold that converts one path through it to a session's state.
 
 Private: see `lamina` for what is public.
 """

@@ -1,4 +1,4 @@
-"""The ratio of a provider's token counts to ours.
+"""Estimates the ratio of a provider's token counts to ours.
 
 Laws: a figure that no tokenizer explains changes nothing. Other figures count half: one odd request
 (an image, a cut stream) must not swing the budget.

@@ -1,11 +1,12 @@
-"""From entries to a state: what each entry changes, including tools and shortened results.
+"""Folds entries to a state: applies the changes of each entry, including tools and shortened
+results.
 
 Laws: the envelope is a pure fold over the active path; replay runs no hook, calls no model and
 reads no file.
 
-Tools: what a person or a hook removes stays away until someone restores it; the engine's own
+Tools: a tool removed by a person or a hook stays away until someone restores it; the engine's own
 changes to the list neither remove nor restore anything. A name is loaded once: if two results load
-it, the first definition is the one that is sent, since a definition never changes once sent.
+it, the first definition is sent, since a definition never changes once sent.
 
 Shortened results: the digest of the whole result stays, even after a summary replaced its message.
 A replacement made by a person or a hook is permanent.
@@ -75,29 +76,29 @@ from lamina.errors import JournalError
 def load_tools(
     loaded: Mapping[str, LoadedTool], messages: Iterable[Message]
 ) -> Mapping[str, LoadedTool]:
-    """Return what is `loaded` with these messages added."""
+    """Return `loaded` with the tools that these messages load."""
     tools = [t for message in messages for b in message.loads.values() for t in b.tools]
     return {tool.definition.name: tool for tool in reversed(tools)} | dict(loaded)
 
 
 def move_loaded(before: State, state: State) -> State:
-    """Return the state after a patch: the results that loaded a tool may be gone."""
+    """Return the state after a patch, which may have removed results that loaded a tool."""
     if not before.loaded or before.envelope.cached is state.envelope.cached:
         return state
     return replace(state, loaded=load_tools({}, state.envelope.cached))
 
 
-# The engine's transformers that keep the list of tools, and that add chosen tools to a list already
-# sent.
+# The engine's transformers that maintain the list of tools, and that add chosen tools to a list
+# already sent.
 TOOLS = "lamina.tools"
 TOOLS_JOIN = "lamina.tools.join"
 TAKEN_OUT = "it was taken out of the session"
-# Patches speak for a person or a hook if their transformer's name does not start with this.
+# Patches come from a person or a hook unless their transformer's name starts with this.
 _ENGINE = "lamina."
 
 
 def move_tools(before: State, state: State, transformer: str, patch: Patch) -> State:
-    """Apply what a patch by `transformer` removed from the tools of `before`, or restored."""
+    """Apply the removals and restorations of tools by a patch of `transformer`."""
     ops = [op for op in patch.ops if isinstance(op, ToolsReplace | ToolsRemove)]
     if not ops:
         return state
@@ -114,7 +115,7 @@ def move_tools(before: State, state: State, transformer: str, patch: Patch) -> S
             hosted |= offered - listed
             continue
         if not transformer.startswith(_ENGINE):
-            # A runner would offer its tools again; others come back only if they are given again.
+            # A runner would offer its tools again; others come back only if given again.
             leavers = ((names & hosted) | {*op.barred}) - offered
             withdrawn |= dict.fromkeys(sorted(leavers), op_reason(op))
         withdrawn = {name: why for name, why in withdrawn.items() if name not in offered}
@@ -123,18 +124,18 @@ def move_tools(before: State, state: State, transformer: str, patch: Patch) -> S
     return replace(state, withdrawn=withdrawn, hosted=hosted)
 
 
-# Patches speak for a person or a hook if their transformer's name does not start with this.
+# Patches come from a person or a hook unless their transformer's name starts with this.
 
 
 def keep_digests(state: State, message: str, wholes: Mapping[str, str]) -> State:
     """Return the state with the digests of a message's whole results, by call; sorted by call id,
-    the order in which an entry's are read back."""
+    the order in which they are read back from an entry."""
     digests = {(message, call): wholes[call] for call in sorted(wholes)}
     return replace(state, shortened={**state.shortened, **digests})
 
 
 def move_digests(before: State, state: State, transformer: str, patch: Patch) -> State:
-    """Apply what a patch by `transformer` shortened in `before`, or replaced permanently."""
+    """Apply the shortened or permanently replaced results of a patch by `transformer`."""
     for op in patch.ops:
         if isinstance(op, ResultsReplace) and transformer.startswith(_ENGINE):
             old = results_of(next(m for m in before.envelope.cached if m.id == op.message))
@@ -159,7 +160,7 @@ def _without_replaced(before: State, state: State) -> State:
 
 
 def _texts(state: State) -> dict[tuple[str, str], str]:
-    """Return the texts of the present results, by message and call."""
+    """Return the texts of all present results, by message and call."""
     return {
         (message.id, call): result.text
         for message in state.envelope.cached
@@ -177,7 +178,7 @@ def whole_digest(state: State, message: str, result: ToolResult) -> str:
     return state.shortened.get((message, result.call_id)) or digest_bytes(result.text.encode())
 
 
-# The transformer that lays down what applies to every turn.
+# The transformer that lays down the items that apply to every turn.
 ALWAYS = "lamina.always"
 BRANCH_NOTICE = "[Another branch of this conversation was left. What came of it:]"
 
@@ -220,7 +221,7 @@ def replay(entries: Iterable[Entry]) -> State:
 def fold_entry(state: State, entry: Entry) -> State:
     """Return the state after one more entry."""
     match entry:
-        # The most frequent first; each of them records its own progress.
+        # The most frequent entries come first; each records its own progress.
         case MessageEntry(message=message, whole_results=digests):
             state = _append(state, message, entry.id)
             return keep_digests(state, message.id, digests) if digests else state
@@ -262,7 +263,7 @@ def fold_entry(state: State, entry: Entry) -> State:
             if names:
                 options = replace(state.envelope.options, **dict.fromkeys(names))
                 state = replace(state, envelope=replace(state.envelope, options=options))
-            # The limits changed: items that had no room get another try.
+            # The limits changed, so items left out for lack of room get another try.
             if settings.window != state.settings.window:
                 state = _change_library(state, still_out=frozenset())
             state = replace(state, settings=settings)
@@ -302,7 +303,7 @@ def fold_entry(state: State, entry: Entry) -> State:
         case LabelEntry() | InfoEntry() | CustomEntry() | UnknownEntry():
             pass
         case IncludeEntry(item=item_id, membership=membership, name=name):
-            # Added again, it comes last.
+            # If added again, it comes last.
             members = {item: own for item, own in state.library.members.items() if item != item_id}
             if membership != "default":
                 members[item_id] = membership
@@ -336,7 +337,7 @@ def _decide(state: State, entry: DecisionEntry) -> State:
 
 
 def _open_again(state: State, entry: OpeningEntry) -> State:
-    # In the order in which they are read back.
+    # Sorted as they are read back.
     given = {name: entry.given[name] for name in sorted(entry.given)}
     state = replace(state, given={**state.given, **given})
     if entry.options is not None:
@@ -377,7 +378,7 @@ def _append(state: State, message: Message, leaf: str) -> State:
         state = replace(state, pictured=pictured, envelope=envelope, turn=turn, leaf=leaf)
         if message.loads:
             state = replace(state, loaded=load_tools(state.loaded, (message,)))
-        # An answer that no request of ours waits for: it was imported, and ends its turn.
+        # An answer to no request of this session: it was imported, and ends its turn.
         ends = message.role == "assistant" and state.requests.open is None and not message.calls
         return _end_turn(state) if ends else state
     library, context, text = state.library, message.context, message.text

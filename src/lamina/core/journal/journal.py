@@ -1,10 +1,10 @@
-"""The journal: its entries in the order of writing, and the tree they form.
+"""Builds the journal from its entries in the order of writing, and the tree they form.
 
-Laws: damage never makes reading raise; what is proven intact is kept, the rest is reported with its
-location. A parent comes before its children, so a tree has no cycles: an entry whose parent is
+Laws: damage never makes reading raise; everything proven intact is kept, the rest is reported with
+its location. A parent comes before its children, so a tree has no cycles: an entry whose parent is
 missing is attached to the entry before it, which in a journal is nearly always its grandparent, and
-that is reported. Growing entries keep the order of writing, and never change a mapping that someone
-else uses.
+that is reported. Growing entries keep the order of writing, and never change a mapping in use
+elsewhere.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +21,7 @@ from lamina.errors import JournalError
 
 
 class GrownEntries(Mapping[str, Entry]):
-    """Entries that grow. The older ones may be looked up in a store one by one."""
+    """A growing mapping of entries. The older ones may be looked up in a store one by one."""
 
     def __init__(self, base: Mapping[str, Entry], added: Iterable[Entry] = ()) -> None:
         self._base = base
@@ -60,24 +60,24 @@ class GrownEntries(Mapping[str, Entry]):
 
 
 class Journal(Struct, frozen=True, kw_only=True):
-    """A session as a store returns it: its entries in the order of writing, and any damage. Entries
-    may be looked up in the store one by one, on access."""
+    """A session as returned by a store: its entries in the order of writing, and any damage.
+    Entries may be looked up in the store one by one, on access."""
 
     entries: Mapping[str, Entry]
     # The position at which the session continues: the last entry written.
     leaf: str
     damage: tuple[Damage, ...] = ()
-    # The highest number of an id so far, and how many more may have been assigned by writes of
-    # which nothing is readable.
+    # The highest id number so far, and how many more may have been assigned by writes of which
+    # nothing is readable.
     last: int = -1
     lost: int = 0
-    # The newest stored snapshot, and what was written after it.
+    # The newest stored snapshot, and the entries written after it.
     snapshot: bytes = b""
     since: tuple[Entry, ...] = ()
 
     @property
     def header(self) -> SessionEntry:
-        """The entry that every path starts with."""
+        """The first entry of every path."""
         header = next(iter(self.entries.values()))
         assert isinstance(header, SessionEntry)
         return header
@@ -92,14 +92,14 @@ def read_journal(data: bytes, session: str = "") -> Journal:
 
 
 def journal_of(entries: Iterable[Entry]) -> Journal:
-    """Return the journal of these entries, which are sound."""
+    """Return the journal of these intact entries."""
     by_id = {entry.id: entry for entry in entries}
     last = max((entry_number(entry_id) or 0 for entry_id in by_id), default=-1)
     return Journal(entries=by_id, leaf=next(reversed(by_id)), last=last)
 
 
 class _Known(dict[str, Entry]):
-    """New entries, together with older ones known to exist."""
+    """New entries, together with older ones that are known to exist."""
 
     def __init__(self, older: Mapping[str, Entry]) -> None:
         super().__init__()
@@ -115,13 +115,13 @@ class _Known(dict[str, Entry]):
         return True
 
 
-# Damage that left nothing with an id.
+# Kinds of damage that left nothing with an id.
 _LOSSES = ("checksum", "no_checksum", "torn", "nul_bytes", "not_an_entry")
 
 
 class TreeReader:
-    """Puts lines into the tree, one after the other. The tree may already have `older` entries, all
-    of them sound, the last of which has the number `last`. `entries` are those read here."""
+    """Adds lines to the tree, one after the other. The tree may already have `older` entries, all
+    of them intact; the last of them has the number `last`. `entries` are those read here."""
 
     def __init__(self, older: Mapping[str, Entry] | None = None, last: int = -1) -> None:
         self._older = {} if older is None else older
@@ -132,7 +132,7 @@ class TreeReader:
         self.lost = 0
         self._before: Line | None = None
         self._goes_on = False
-        # Whether the current write is the copy of a session: it has gaps in its ids.
+        # Whether the current write is a copy of a session, which has gaps in its ids.
         self._copies = False
         self._leaf: str | None = None if older is None else mint_id(last)
 
@@ -180,7 +180,7 @@ class TreeReader:
             self._check_number(line)
             self._add(entry)
         elif isinstance(first, SessionEntry) and not first.session:
-            # It comes after others, but it is the header all the same.
+            # It comes after other entries, but is still the header.
             self._report("conflict", line, "the session's header stands behind other entries")
             self.entries[first.id] = replace(entry, id=first.id)
         elif entry.id in self.entries:
@@ -191,7 +191,7 @@ class TreeReader:
             self._report("conflict", line, detail)
 
     def finish(self, session: str) -> Journal:
-        """Return the journal that was read. `session` is its id, in case the header is lost."""
+        """Return the resulting journal. `session` is its id, in case the header is lost."""
         self._close()
         if not self._older:
             self._repair_header(session)
@@ -248,7 +248,7 @@ class TreeReader:
         if number is None:
             return
         missing = number - self.last - 1 - line.skip
-        # A copy may skip ids: a copy of one path has only the ids of that path.
+        # A copy may skip ids: a copy of one path has only that path's ids.
         if missing > 0 and not self._goes_on:
             first, end = self.last + 1, number - line.skip - 1
             which = mint_id(first) if first == end else f"{mint_id(first)} to {mint_id(end)}"
@@ -257,7 +257,7 @@ class TreeReader:
 
     def _report_twin(self, line: Line) -> None:
         entry = line.entry
-        # An entry with a new parent differs from its duplicate only by the parent.
+        # A reattached entry differs from its duplicate only by the parent.
         if replace(self.entries[entry.id], parent=entry.parent) == entry:
             self._report("duplicate", line, f"entry {entry.id!r} stands there twice")
         else:

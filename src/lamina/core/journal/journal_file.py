@@ -1,12 +1,12 @@
-"""The journal as the bytes of a file: where its lines are, its checkpoints, and how it is opened.
+"""Reads a journal file: the positions of its lines, its checkpoints, and how it is opened.
 
 Laws: reading gives the same result with an index, with checkpoints, or without either. An index is
-trusted only for the bytes it was made from, which their checksum proves; where it does not fit,
+trusted only for the bytes it was made from, as proven by their checksum; if it does not match,
 everything is read from the lines themselves. A checkpoint is a cache and never the truth: it has no
 id and no place in the tree, and a reader that skips it misses nothing. It is trusted only if its
-own checksum is right and so is that of every byte before it. Each contains what is new since the
-previous one, so all of them together cost as much as the last one would. Only a store of files
-knows this.
+own checksum and that of every byte before it are right. Each contains what is new since the
+previous one, so all of them together cost as much as the last one would. Only a store of files uses
+this.
 """
 
 from array import array
@@ -29,12 +29,12 @@ from lamina.core.journal.lines import BEGINS_CHECKPOINT, is_whole_checkpoint, re
 from lamina.core.values.entry import Entry
 from lamina.core.values.totals import SessionTotals
 
-# Enough of it to recognise it by, in case the rest is cut off.
+# Enough of it to be recognized if the rest is cut off.
 _CHECKPOINT = BEGINS_CHECKPOINT[: len(b'{"at":n')]
 
 
 class LineIndex(Struct, frozen=True, kw_only=True, array_like=True):
-    """An index of the first `covered` bytes of a sound journal: each id's number and the position
+    """An index of the first `covered` bytes of an intact journal: each id's number and the position
     of its line, as arrays of machine words. `state` is the engine's snapshot, for the engine only,
     and `totals` are its totals for a list."""
 
@@ -55,7 +55,7 @@ class LineIndex(Struct, frozen=True, kw_only=True, array_like=True):
         return replace(self, totals=totals)
 
     def fits(self, data: bytes) -> bool:
-        """Return whether `data` starts with the bytes that this is an index of."""
+        """Return whether `data` starts with the indexed bytes."""
         if not 0 < self.covered <= len(data):
             return False
         return crc32(memoryview(data)[: self.covered]) == self.checksum
@@ -82,7 +82,7 @@ class LinePlaces:
         return places
 
     def add(self, entries: Sequence[Entry], data: bytes) -> None:
-        """Add what was written after the rest; `data` is its lines."""
+        """Add entries written after the rest; `data` contains their lines."""
         at, start = self.covered, 0
         for entry in entries:
             start = _pass_checkpoints(data, start)
@@ -129,7 +129,7 @@ def _pass_checkpoints(data: bytes, start: int) -> int:
 
 
 class IndexedEntries(Mapping[str, Entry]):
-    """The entries that an index covers, in the order of writing, decoded on access."""
+    """The entries covered by an index, in the order of writing, decoded on access."""
 
     def __init__(self, data: bytes, places: LinePlaces) -> None:
         self._data = data
@@ -138,7 +138,7 @@ class IndexedEntries(Mapping[str, Entry]):
 
     @property
     def last(self) -> int:
-        """The number of the last of them."""
+        """The number of the last covered entry."""
         return self._places.numbers[-1]
 
     def __getitem__(self, entry_id: str) -> Entry:
@@ -153,7 +153,7 @@ class IndexedEntries(Mapping[str, Entry]):
         return entry
 
     def lines_from(self, start: int) -> Iterator[bytes]:
-        """Return the lines themselves from the entry at `start` on: for callers that need little of
+        """Yield the raw lines from the entry at `start` on, for callers that need little of
         each."""
         places = self._places
         for at, length in zip(places.offsets[start:], places.lengths[start:], strict=True):
@@ -174,7 +174,7 @@ _ENDS = b'"}'
 
 
 class Checkpoint(Struct, frozen=True, kw_only=True, array_like=True):
-    """What is new before one position in a sound journal.
+    """The new content before one position in an intact journal.
 
     `covered` is the number of bytes before its line, `checksum` theirs; `before` is the start of
     the previous checkpoint's line, 0 if it is the first. `numbers` are the steps between ids since
@@ -198,8 +198,8 @@ _part_decoder = msgspec.msgpack.Decoder(tuple[bytes, ...])
 
 
 class Trail(Struct, frozen=True, kw_only=True):
-    """How far the checkpoints of a journal got: the start of the last one's line, the number of
-    entries before it, the number of the last of these, and the parts of the snapshot."""
+    """The end of a journal's checkpoints: the start of the last one's line, the number of entries
+    before it, the number of the last of these, and the parts of the snapshot."""
 
     place: int = 0
     count: int = 0
@@ -210,8 +210,8 @@ class Trail(Struct, frozen=True, kw_only=True):
 def write_checkpoint(
     places: LinePlaces, state: bytes, trail: Trail, totals: SessionTotals | None = None
 ) -> tuple[bytes, Trail]:
-    """Return the line of a checkpoint after all lines of `places`, and the trail with it. `state`
-    is the snapshot there: a MessagePack array of byte strings.
+    """Return the line of a checkpoint after all lines of `places`, with its trail. `state` is the
+    snapshot there: a MessagePack array of byte strings.
 
     Raises:
         MsgspecError: it is something else.
@@ -244,8 +244,8 @@ def find_checkpoint(data: bytes, start: int = 0) -> int:
 
 
 def read_checkpoint(data: bytes, start: int = 0) -> LineIndex | None:
-    """Return the index that the last sound checkpoint at or after `start` gives of `data`; None if
-    there is none, or if the bytes before it have changed."""
+    """Return the index of `data` from the last intact checkpoint at or after `start`; None if there
+    is none, or if the bytes before it have changed."""
     end = len(data)
     while place := data.rfind(b"\n" + BEGINS_CHECKPOINT, max(0, start - 1), end) + 1:
         line = data[place : data.find(b"\n", place)]
@@ -260,7 +260,7 @@ def read_checkpoint(data: bytes, start: int = 0) -> LineIndex | None:
 
 
 def read_trail(data: bytes) -> Trail:
-    """Return the trail to continue with. The checksums of `data` were verified."""
+    """Return the trail from which to continue. The checksums of `data` were already verified."""
     place = find_checkpoint(data)
     last = _decode(data[place : data.find(b"\n", place)]) if place else None
     steps = _follow(data, last) if last is not None else None
@@ -299,7 +299,8 @@ def _follow(data: bytes, last: Checkpoint) -> list[Checkpoint] | None:
 
 
 def _covered_places(data: bytes, steps: Sequence[Checkpoint]) -> LinePlaces | None:
-    """Return the positions of the lines that the checkpoints cover; None if they do not add up."""
+    """Return the positions of the lines covered by the checkpoints; None if they are
+    inconsistent."""
     places, start = LinePlaces(), 0
     numbers = array("Q")
     for step in steps:
@@ -331,13 +332,13 @@ def _merge(steps: Sequence[Checkpoint]) -> tuple[bytes, ...]:
     for step in steps:
         parts += (bytearray() for _ in step.parts[len(parts) :])
         for part, (front, back, between) in zip(parts, step.parts, strict=False):
-            # Nearly always they only grow at their ends.
+            # Nearly always, parts only grow at their ends.
             part[front : len(part) - back] = between
     return tuple(bytes(part) for part in parts[: len(steps[-1].parts)])
 
 
 def _difference(before: bytes, now: bytes) -> tuple[int, int, bytes]:
-    """Return how many bytes both start and end with, and what is between these now."""
+    """Return the number of bytes shared at the start and at the end, and the new bytes between."""
     front = _shared(before, now)
     room = min(len(before), len(now)) - front
     back = _shared(before[: -room - 1 : -1], now[: -room - 1 : -1]) if room else 0
@@ -345,7 +346,7 @@ def _difference(before: bytes, now: bytes) -> tuple[int, int, bytes]:
 
 
 def _shared(one: bytes, two: bytes) -> int:
-    """Return how many bytes both start with."""
+    """Return the number of bytes shared at the start."""
     low, high = 0, min(len(one), len(two))
     if one[:high] == two[:high]:
         return high
@@ -362,15 +363,15 @@ class JournalFile(Struct, frozen=True, kw_only=True):
     """A journal as stored in a file."""
 
     journal: Journal
-    # Whether the next write has to start a new line itself.
+    # Whether the file ends with a line break, so that the next write need not add one.
     ends_line: bool = True
-    # Where the lines are, if all of them are sound.
+    # The positions of the lines, if all of them are intact.
     places: LinePlaces | None = None
-    # How many bytes the snapshot beside it covers; 0 without one.
+    # The number of bytes covered by the snapshot beside it; 0 without one.
     covered: int = 0
     # The start of the last checkpoint's line; 0 if there is none.
     checkpointed: int = 0
-    # Stored totals, and how many of the entries they cover.
+    # Stored totals, and the number of entries they cover.
     totals: SessionTotals | None = None
     totalled: int = 0
 
@@ -378,8 +379,9 @@ class JournalFile(Struct, frozen=True, kw_only=True):
 def read_journal_file(
     data: bytes, session: str = "", index: LineIndex | None = None
 ) -> JournalFile:
-    """Return the journal in `data`. `session` is its id, in case the header is lost. An `index`
-    that fits saves reading what it covers, and so does a checkpoint in `data` itself."""
+    """Return the journal in `data`. `session` is its id, in case the header is lost. A matching
+    `index` makes it unnecessary to read what it covers, and so does a checkpoint in `data`
+    itself."""
     if index is not None and not index.fits(data):
         index = None
     # An index without a snapshot was made for a list, and is used if there is nothing better.
@@ -416,7 +418,7 @@ def _read_behind(data: bytes, session: str, index: LineIndex) -> JournalFile:
     journal = reader.finish(session)
     since = tuple(reader.entries.values())
     if journal.damage:
-        # Reported again with line numbers, which nothing else needs.
+        # Damage is reported again with line numbers, which nothing else needs.
         number = data.count(b"\n", 0, index.covered) + 1
         journal = _read_tail(tail, older, index.covered, number).finish(session)
     places = LinePlaces.of(index)
@@ -426,7 +428,7 @@ def _read_behind(data: bytes, session: str, index: LineIndex) -> JournalFile:
         ends_line=data.endswith(b"\n"),
         places=places if places.sound and not journal.damage else None,
         checkpointed=find_checkpoint(data),
-        # Damage is counted again from the start.
+        # Damage is counted from the start again.
         totals=None if journal.damage else index.totals,
         totalled=index.count,
     )

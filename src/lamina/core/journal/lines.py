@@ -1,13 +1,13 @@
-"""Entries as lines of a file, and back.
+"""Converts entries to lines of a file, and back.
 
-Laws: every line proves itself with a checksum, so a bad one is detected without its neighbours;
+Laws: every line proves itself with a checksum, so a bad one is detected without its neighbors;
 reading never raises, whatever the bytes are, and every proven line is read. Only line feeds
 separate lines: JSON escapes them inside strings.
 
 A line is the canonical JSON of an entry with up to three more fields: `more`, how many lines of the
 same write follow; `skip`, how many ids were skipped before it; and last `sum`, the CRC-32 of all
-bytes of the line before its own comma. A checkpoint (`core/journal/journal_file.py`) has a line,
-too, but is not an entry.
+bytes of the line before its own comma. A checkpoint (`core/journal/journal_file.py`) is also a
+line, but not an entry.
 """
 
 import re
@@ -26,7 +26,7 @@ _SUM = b',"sum":"'
 _SUM_LENGTH = len(_SUM) + 8 + 2
 _SUM_FIELD = re.compile(rb',"sum":"[0-9a-f]{8}"}')
 _MORE = re.compile(rb'(?:,"more":(\d+))?(?:,"skip":(\d+))?\Z')
-# How much of a bad line is shown to a person.
+# The number of bytes of a bad line shown to a person.
 _SHOWN = 60
 # Keys are sorted, so every line starts like this; inside strings the quotes are escaped.
 _BEGINS = b'{"at":'
@@ -35,12 +35,12 @@ BEGINS_CHECKPOINT = b'{"at":null,"checkpoint":"'
 _CUT_CHECKPOINT = re.compile(
     re.escape(BEGINS_CHECKPOINT) + rb'[A-Za-z0-9+/]*=*(?:"[,":sum0-9a-f]{0,17})?'
 )
-# How many possible beginnings are tried: other objects may have such a key.
+# The number of possible beginnings to try: other objects may have such a key.
 _TRIES = 64
 
 
 class Line(Struct, frozen=True):
-    """A proven line: its position, its content, and what it says about its write."""
+    """A proven line: its position, its content, and the fields about its write."""
 
     entry: Entry
     number: int
@@ -56,7 +56,7 @@ def write_lines(entries: Sequence[Entry], last: int) -> bytes:
     lines = []
     for index, entry in enumerate(entries, 1):
         number = entry_number(entry.id)
-        # Stated once per write, at its beginning: this is how a reader recognises one.
+        # Stated once, at the beginning of a write, so that a reader can recognize it.
         skip = max(0, number - last - 1) if number is not None and index == 1 else 0
         lines.append(write_line(encode_entry(entry), more=len(entries) - index, skip=skip))
     return b"".join(lines)
@@ -73,15 +73,15 @@ def write_line(entry: bytes, *, more: int = 0, skip: int = 0) -> bytes:
 
 
 def is_proven(line: bytes) -> bool:
-    """Return whether the line has a checksum and it is right."""
+    """Return whether the line has a correct checksum."""
     if line[-_SUM_LENGTH:-10] != _SUM:
         return False
     return b"%08x" % crc32(memoryview(line)[:-_SUM_LENGTH]) == line[-10:-2]
 
 
 def read_lines(data: bytes, *, number: int = 1, offset: int = 0) -> Iterator[Line | Damage]:
-    """Return every proven line, and what is wrong with the others, in order. `number` and `offset`
-    are those of the first line, where `data` is not the whole file."""
+    """Yield every proven line, and the damage of the others, in order. `number` and `offset` are
+    those of the first line, if `data` is not the whole file."""
     lines = data.split(b"\n")
     tail = lines.pop()
     converted = False
@@ -109,7 +109,7 @@ def read_lines(data: bytes, *, number: int = 1, offset: int = 0) -> Iterator[Lin
 
 
 def read_line(line: bytes, *, number: int = 1, offset: int = 0) -> Iterator[Line | Damage]:
-    """Return the content of one line, without its line break: the same as among others."""
+    """Yield the content of one line, without its line break, as if read among others."""
     if is_proven(line):
         yield from _read(line, number, offset)
     else:
@@ -121,8 +121,8 @@ def is_whole_checkpoint(line: bytes) -> bool:
 
 
 def is_checkpoint(line: bytes) -> bool:
-    """Return whether a line is a checkpoint, or the beginning of one whose write was cut off: then
-    nothing is lost with the rest."""
+    """Return whether a line is a checkpoint, or the beginning of one whose write was interrupted:
+    then nothing is lost with the rest."""
     if line.startswith(BEGINS_CHECKPOINT):
         return is_whole_checkpoint(line) or _CUT_CHECKPOINT.fullmatch(line) is not None
     return len(line) > len(_BEGINS) and BEGINS_CHECKPOINT.startswith(line)
@@ -151,7 +151,7 @@ def _read(line: bytes, number: int, offset: int) -> Iterator[Line | Damage]:
 
 
 def _salvage(line: bytes, number: int, offset: int, *, torn: bool) -> Iterator[Line | Damage]:
-    """Return what can be recovered from an unproven line: two lines whose line break was lost still
+    """Yield what can be recovered from an unproven line: two lines whose line break was lost still
     prove themselves separately, and so does one after garbage."""
     start = count = 0
     for field in _SUM_FIELD.finditer(line):

@@ -1,4 +1,4 @@
-"""What patches do: to an envelope, and to the state of a session.
+"""Applies patches to an envelope, and to the state of a session.
 
 Laws: a patch applies completely, or raises and changes nothing. No patch separates a tool call from
 its result. A patch shortened for the journal has the same effect as the whole one: a journal that
@@ -49,14 +49,14 @@ from lamina.core.values.patch import (
 )
 from lamina.errors import InvalidPatch
 
-# The id of the message that stands for what a compaction removed.
+# The id of the message that replaces what a compaction removed.
 SUMMARY_ID = "summary"
 
 
 def apply_patch(
     envelope: Envelope, patch: Patch, turn_start: int | None = None, sent: bool = False
 ) -> tuple[Envelope, int | None]:
-    """Return the envelope after every operation of `patch`, and where the current turn now starts.
+    """Return the envelope after every operation of `patch`, and the new start of the current turn.
 
     Raises:
         InvalidPatch: an operation needs a reason and has none, or cannot be applied.
@@ -68,8 +68,11 @@ def apply_patch(
 
 
 def check_reasons(patch: Patch) -> None:
-    """Raises:
-    InvalidPatch: an operation needs a reason and has none."""
+    """Check that every operation has the reason it needs.
+
+    Raises:
+        InvalidPatch: an operation needs a reason and has none.
+    """
     for op in patch.ops:
         if lacks_reason(op):
             raise InvalidPatch(op_name(op), "changes what is cached and needs a non-blank reason")
@@ -79,8 +82,8 @@ def apply_op(
     envelope: Envelope, op: PatchOp, start: int | None, sent: bool,
     stood: StandingItems | None = None,
 ) -> tuple[Envelope, int | None]:  # fmt: skip
-    """Return the envelope after one operation, and where the current turn now starts. `stood` saves
-    searching all of history for the items that stand."""
+    """Return the envelope after one operation, and the new start of the current turn. `stood` makes
+    it unnecessary to search all of history for standing items."""
     match op:
         case SystemPartSet(name=name, text=text):
             envelope = replace(envelope, system=_set_part(envelope.system, op, name, text))
@@ -168,14 +171,14 @@ def _compact(
 
 
 def _answers(messages: Iterable[Message]) -> Iterator[tuple[str, int | None, int]]:
-    """Return every result by its call's id: where the call stands (None if no call before it waits
-    for one), and where the result does. Ids may be used again."""
+    """Yield every result by its call's id: the index of the call (None if no call before it waits
+    for one), and that of the result. Ids may be used again."""
     waiting: dict[str, list[int]] = {}
     for index, message in enumerate(messages):
         for block in message.blocks:
             match block:
                 case ToolCall(id=call):
-                    # An earlier call of this id gets no more answers; one beside it does.
+                    # An earlier call with this id gets no more answers; one beside it does.
                     beside = [place for place in waiting.get(call, ()) if place == index]
                     waiting[call] = [*beside, index]
                 case ToolResult(call_id=call):
@@ -189,7 +192,7 @@ def _check_cut(op: CompactionApply, cached: Iterable[Message], gone: range) -> N
     if not gone and (not op.summary or not gone.start):
         return
     for call, start, end in _answers(cached):
-        # A result that already had no call before it is not this operation's fault.
+        # A result that already lacked a call before it is not this operation's fault.
         if start is not None and _side_of(start, gone) != _side_of(end, gone):
             pair = f"the call {call!r} (message {start}) from its result (message {end})"
             problem = f"a cut from {gone.start} to {gone.stop} would part {pair}"
@@ -197,7 +200,7 @@ def _check_cut(op: CompactionApply, cached: Iterable[Message], gone: range) -> N
 
 
 def _side_of(index: int, gone: range) -> int:
-    """Return whether it is before, in, or after the part that goes."""
+    """Return whether `index` is before, in, or after the removed part."""
     return (index >= gone.start) + (index >= gone.stop)
 
 
@@ -205,7 +208,7 @@ def _check_replaced(
     op: MessagesCachedReplace, before: Iterable[Message], messages: tuple[Message, ...]
 ) -> None:
     """Check that results have their calls before them, and that answered calls keep their results,
-    except at the end. What was wrong before may stay wrong."""
+    except at the end. Existing errors are allowed to remain."""
     earlier, now = list(_answers(before)), list(_answers(messages))
     lost = {call for call, place, _ in now if place is None}
     if lost := lost - {call for call, place, _ in earlier if place is None}:
@@ -235,8 +238,11 @@ def _replace_messages(cached: Chain[Message], op: MessagesCachedReplace) -> Chai
 
 
 def check_appended(op: MessagesCachedAppend) -> None:
-    """Raises:
-    InvalidPatch: a call in it has no result there, or a result no call."""
+    """Check that calls and results are paired.
+
+    Raises:
+        InvalidPatch: a call in it has no result there, or a result no call.
+    """
     answered = list(_answers(op.messages))
     calls = sum(len(message.calls) for message in op.messages)
     if calls != len(answered) or any(place is None for _, place, _ in answered):
@@ -257,7 +263,7 @@ def calls_wait(envelope: Envelope) -> bool:
 
 
 def _is_paired(message: Message) -> bool:
-    """Return whether it contains a call or a result."""
+    """Return whether a message contains a call or a result."""
     return any(isinstance(block, ToolCall | ToolResult) for block in message.blocks)
 
 
@@ -300,7 +306,7 @@ def _naming(
     in_force: tuple[ItemId, ...] | None,
     in_place: tuple[ItemId, ...] = (),
 ) -> Context | None:
-    """Return what the current question still says: the names of what stands, and what is in
+    """Return what the current question still states: the names of standing items, and what is in
     force."""
     uses = []
     for use in context.uses if context else ():
@@ -335,7 +341,7 @@ def brought_by(messages: Iterable[Message]) -> set[ItemId]:
 def _with_ids(
     messages: tuple[Message, ...], stem: str, start: int, last: str = ""
 ) -> tuple[Message, ...]:
-    """Return messages with ids, following one with the id `last`: neighbours without an id, or with
+    """Return messages with ids, following one with the id `last`: neighbors without an id, or with
     the same one, would become one message on the wire."""
     start += last == f"{stem}:{start}"
     return tuple(
@@ -372,7 +378,7 @@ def _lay(envelope: Envelope, op: ItemLay, sent: bool, stood: StandingItems | Non
         raise InvalidPatch("item_lay", "tool calls wait for their results; lay it down after them")
     versions = stood.versions_in(envelope, item) if stood else find_versions(envelope, item)
     use = Use(item=item, version=version, form="full", replaces=bool(versions))
-    # Where its text stands above, it only has to say that it applies again.
+    # If its text stands above, it only has to say that it applies again.
     is_stated = op.in_force is not None and version in versions
     name = f"lay:{len(envelope.cached)}:{item}"
     context = Context(uses=() if is_stated else (use,), in_force=op.in_force)
@@ -381,7 +387,7 @@ def _lay(envelope: Envelope, op: ItemLay, sent: bool, stood: StandingItems | Non
 
 
 def _with_context(message: Message, context: Context | None) -> Message:
-    """Return the message with this context instead of its own; itself if neither has any."""
+    """Return the message with this context replacing its own; unchanged if neither exists."""
     if context is None and message.context is None:
         return message
     others = tuple(block for block in message.blocks if not isinstance(block, Context))
@@ -428,8 +434,11 @@ def _count_kept(cached: Chain[Message], messages: tuple[Message, ...]) -> int:
 
 
 def require_contents(state: State, ops: Iterable[PatchOp]) -> None:
-    """Raises:
-    InvalidPatch: an operation lays something down whose content is missing."""
+    """Check that the contents of all items to be laid down exist.
+
+    Raises:
+        InvalidPatch: an operation lays something down whose content is missing.
+    """
     for op in ops:
         for item, version in laid_items(op):
             if (item, version) not in state.library.items:
@@ -465,7 +474,7 @@ def patch_state(state: State, transformer: str, patch: Patch) -> State:
         envelope = after
     old, new = before.cached, envelope.cached
     if has_grown(before, envelope):
-        # It only grew, if at all: what was searched before is not searched again.
+        # It only grew, if at all: parts already searched are not searched again.
         for message in new.since(len(old)):
             if context := message.context:
                 standing = lay_uses(standing, context.uses)
@@ -497,8 +506,8 @@ def patch_state(state: State, transformer: str, patch: Patch) -> State:
 def _net_reasons(
     reasons: list[RecordedReason], before: Envelope, after: Envelope
 ) -> tuple[RecordedReason, ...]:
-    """Return the reasons of a patch, each with what its operation moved and no later one moved
-    back."""
+    """Return the reasons of a patch, each with the parts that its operation moved and no later one
+    moved back."""
     if len(reasons) < 2:
         return tuple(reasons)
     net = find_moved_parts(before, after)

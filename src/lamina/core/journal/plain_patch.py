@@ -1,4 +1,4 @@
-"""Patches from outside: as plain data, or as values whose annotations alone prove nothing.
+"""Reads patches from outside: plain data, or values whose annotations alone prove nothing.
 
 Laws: a patch is read exactly, or refused with the name of its operation. Field names may be ours or
 those of the original documents, here and in everything nested.
@@ -25,14 +25,14 @@ from lamina.core.values.settings import require_usable
 from lamina.core.values.struct_fields import our_name, with_our_names
 from lamina.errors import InvalidPatch, InvalidSetting
 
-# The version of the documents' patches that is supported here.
+# The supported version of the documents' patches.
 SCHEMA_VERSION = 1
 _OPS: dict[str, Any] = {str(arg.__struct_config__.tag): arg for arg in get_args(PatchOp)}
-# A patch may be one of the documents' entries, which state their type and when they were written.
-# The journal has its own times.
+# The type of a documents' entry that contains a patch. These entries also state when they were
+# written, but the journal has its own times.
 _ENTRY_TYPE = "context_transform"
 _PATCH_FIELDS = ("transformer", "ops", "display", "schema_version", "type", "timestamp")
-# Fields that the documents write with an operation and the journal derives itself.
+# Fields that the documents write with an operation, but the journal derives itself.
 _KNOWN_ANYWAY: dict[Any, tuple[str, ...]] = {CompactionApply: ("timestamp", "tokens_before")}
 # All operations concern cached parts, except these.
 _SCOPES: dict[Any, tuple[str, ...]] = {
@@ -45,7 +45,7 @@ def _names(*kinds: Any) -> frozenset[str]:
     return frozenset(name for kind in kinds for name in kind.__struct_fields__)
 
 
-# The lists within an operation, and how errors name the objects in them.
+# The lists within an operation, and the names of their objects in errors.
 _INSIDE: dict[str, frozenset[str]] = {
     "messages": _names(Message),
     "blocks": _names(*get_args(Block)) | {"type"},
@@ -60,7 +60,7 @@ assert _names(Context) >= {"uses", "absent"}
 
 
 class PlainPatch(Struct, frozen=True, kw_only=True):
-    """An opened patch: its operations are still to be read. `transformer` is its maker, if
+    """An opened patch whose operations are still to be read. `transformer` is its author, if
     stated."""
 
     ops: tuple[Any, ...]
@@ -69,11 +69,11 @@ class PlainPatch(Struct, frozen=True, kw_only=True):
 
 
 def open_patch(value: Any) -> PlainPatch | None:
-    """Return a patch, one operation, or several of them, or a patch as the documents write it
-    (`{"transformerName": ..., "patch": [...]}`), opened; None if it is none of these.
+    """Return an opened patch, given as a patch, one operation, several of them, or in the
+    documents' format (`{"transformerName": ..., "patch": [...]}`); None if it is none of these.
 
     Raises:
-        InvalidPatch: it is one of the documents' patches, and cannot be read.
+        InvalidPatch: it is in the documents' format, and cannot be read.
     """
     if isinstance(value, PatchOp):
         return PlainPatch(ops=(value,))
@@ -112,7 +112,7 @@ def _open_document(value: Mapping[Any, Any]) -> PlainPatch:
 
 
 def read_display(value: Any) -> Display | None:
-    """Return how a person is shown a patch, given as plain data or as a value.
+    """Return the display of a patch, given as plain data or as a value.
 
     Raises:
         InvalidPatch: it has an unknown field, or one of the wrong type.
@@ -137,7 +137,7 @@ def read_patch(
     display: Display | None = None,
     messages: Iterable[Message] = (),
 ) -> Patch:
-    """Return the patch of the operations and whole patches that `transformer` gives.
+    """Return one patch with the operations and whole patches returned by `transformer`.
 
     Raises:
         InvalidPatch: one of them is wrong, or names another transformer.
@@ -174,8 +174,8 @@ def read_op(op: PatchOp | Mapping[str, Any], messages: Iterable[Message] = ()) -
 
 
 def parse_op(fields: Mapping[str, Any], messages: Iterable[Message] = ()) -> PatchOp:
-    """Return a patch operation given as plain data. `scope` is optional, and must fit; the reason
-    may be called `invalidate_cache_reason`, and all names may be in camelCase.
+    """Return a patch operation given as plain data. `scope` is optional, but must be correct; the
+    reason may be called `invalidate_cache_reason`, and all names may be in camelCase.
 
     Raises:
         InvalidPatch: there is no such operation, or its fields do not fit it.
@@ -216,7 +216,7 @@ def parse_op(fields: Mapping[str, Any], messages: Iterable[Message] = ()) -> Pat
 
 
 def _flatten_options(fields: Mapping[Any, Any], kind: Any) -> Mapping[Any, Any]:
-    """The documents put options into an object of their own."""
+    """Return the fields with options moved out of the object in which the documents put them."""
     options = fields.get("options")
     if kind is not OptionsSet or not isinstance(options, Mapping):
         return fields
@@ -240,7 +240,7 @@ def _settle_scope(name: str, kind: Any, values: dict[Any, Any]) -> None:
 
 
 def _settle_first_kept(name: str, values: dict[Any, Any], messages: Iterable[Message]) -> None:
-    """Return the position of the first kept message, where it is named by its entry."""
+    """Resolve the first kept message to its position, if it is named by its entry."""
     if "first_kept_entry_id" not in values:
         return
     entry = values.pop("first_kept_entry_id")
@@ -255,7 +255,7 @@ def _settle_first_kept(name: str, values: dict[Any, Any], messages: Iterable[Mes
 
 
 def _with_names_inside(field: Any, value: Any) -> Any:
-    """Return the content of a field, with our names in it."""
+    """Return the content of a field with the names in it replaced by ours."""
     if not isinstance(value, list | tuple) or (known := _INSIDE.get(field)) is None:
         return value
     return [_with_names(known, one) if isinstance(one, Mapping) else one for one in value]
@@ -277,12 +277,12 @@ def _require_moment(value: Any, name: str = "timestamp") -> None:
 
 
 def _read_content(content: Any) -> Any:
-    """Return the blocks of a message from another system: a text, or a list of parts."""
+    """Return the blocks of a message from another system: a string, or a list of parts."""
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def _unread(data: object, value: object) -> str:
-    """Return a field of plain data that the resulting value has no place for, if there is one."""
+    """Return a plain data field that the resulting value has no place for, if any."""
     if isinstance(data, Mapping) and isinstance(value, msgspec.Struct):
         names = set(value.__struct_fields__) & set(data)
         odd = sorted(map(str, set(data) - names - {value.__struct_config__.tag_field}))

@@ -1,4 +1,4 @@
-"""Reasons for moving what was sent, and what each of them covers.
+"""Records reasons for moving what was sent, and what each of them covers.
 
 Law: a reason covers what its operation moved, and nothing else. What it moved is determined from
 the envelopes before and after it, by the sources of segments in a prompt.
@@ -25,8 +25,9 @@ LIBRARY_SOURCE = f"system:{LIBRARY}"
 
 
 class MovedParts(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What moved: tools, system parts, the library and options by their source, and the messages
-    from one on, by its place in history. Everything after it is processed again."""
+    """The moved parts of a prompt: tools, system parts, the library and options by their source,
+    and messages by the index in history of the first one that moved. Everything after it is
+    processed again."""
 
     sources: tuple[str, ...] = ()
     messages_from: int | None = None
@@ -35,16 +36,16 @@ class MovedParts(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return bool(self.sources) or self.messages_from is not None
 
     def within(self, other: "MovedParts") -> "MovedParts":
-        """Return what moved in both."""
+        """Return the parts that moved in both."""
         first = self.messages_from if other.messages_from is not None else None
         shared = tuple(source for source in self.sources if source in other.sources)
         return MovedParts(sources=shared, messages_from=first)
 
 
 class RecordedReason(Struct, frozen=True, kw_only=True):
-    """A reason on the path since the last request that was sent, the operation it was given for,
-    and what that moved. `is_return` means that it only moves back what was different in one
-    request: what was cached before that may still be."""
+    """A reason on the path since the last request that was sent, its operation, and the parts that
+    this moved. `is_return` means that it only moves back what was different in one request: earlier
+    cached content may still be cached."""
 
     text: str
     op: str = ""
@@ -65,12 +66,12 @@ def reason_of(op: PatchOp, before: Envelope, after: Envelope) -> RecordedReason:
 
 
 def find_moved_parts(before: Envelope, after: Envelope) -> MovedParts:
-    """Return what is different in a prompt, or at another place."""
+    """Return the parts of a prompt that differ or are at another position."""
     sources: set[str] = set()
     if before.tool_list is not after.tool_list:
         sources |= find_moved_names(_tools(before), _tools(after))
     for order in _ORDERS:
-        # In any layout: which part comes first, without a separator, depends on that.
+        # In any layout: this determines which part comes first, without a separator.
         if before.system is not after.system or bool(before.library) != bool(after.library):
             sources |= find_moved_names(_parts(before, order), _parts(after, order))
         if _library(before, order) != _library(after, order):
@@ -83,8 +84,8 @@ def find_moved_parts(before: Envelope, after: Envelope) -> MovedParts:
 
 
 def find_changed_options(before: Options, after: Options) -> list[str]:
-    """Return the names of options that differ. They are in no segment; how they affect a provider's
-    cache is the provider's affair."""
+    """Return the names of options that differ. They are in no segment; their effect on a provider's
+    cache depends on the provider."""
     if before is after:
         return []
     names = Options.__struct_fields__
@@ -92,8 +93,9 @@ def find_changed_options(before: Options, after: Options) -> list[str]:
 
 
 def find_return(copy: Envelope, own: Envelope) -> MovedParts:
-    """Return what changes back when a request made from `copy` is followed by one made from its
-    `own` envelope. Includes what only stood after it or is back: other things now come after it."""
+    """Return the parts that change back when a request made from `copy` is followed by one made
+    from its `own` envelope. Includes parts that only stood after such a change or return: other
+    things now come after it."""
     there, back = find_moved_parts(own, copy), find_moved_parts(copy, own)
     places = [there.messages_from, back.messages_from]
     if len(copy.cached) != len(own.cached):
@@ -105,8 +107,8 @@ def find_return(copy: Envelope, own: Envelope) -> MovedParts:
 def find_moved_names(
     before: Sequence[tuple[str, object]], after: Sequence[tuple[str, object]]
 ) -> set[str]:
-    """Return the names that are on one side only, or have another value there. If the common names
-    are in another order, those that changed places."""
+    """Return the names that are on one side only, or have different values. If the common names are
+    in another order, includes those that changed places."""
     if before == after:
         return set()
     old, new = _by_name(before), _by_name(after)
@@ -128,8 +130,8 @@ def _tools(envelope: Envelope) -> list[tuple[str, object]]:
 
 
 def _parts(envelope: Envelope, order: "_Order") -> list[tuple[str, object]]:
-    """Return the parts that have a text. The first of them has no separator, unless the library
-    comes before it."""
+    """Return the parts that have text. The first of them has no separator, unless the library comes
+    before it."""
     parts = order(envelope.system)
     texts = [(part.name, part.text.strip(), False) for part in parts.before]
     texts += [(part.name, part.text.strip(), bool(envelope.library)) for part in parts.behind]
@@ -141,7 +143,8 @@ def _parts(envelope: Envelope, order: "_Order") -> list[tuple[str, object]]:
 
 
 def _library(envelope: Envelope, order: "_Order") -> tuple[object, bool]:
-    """Its header has no separator if no system part comes before it."""
+    """Return the library as compared. Its header has no separator if no system part comes before
+    it."""
     library = envelope.library
     if not library:
         return (library, False)
@@ -157,7 +160,7 @@ _ORDERS: tuple[_Order, ...] = (
 
 
 def _first_moved(before: Chain[Message], after: Chain[Message]) -> int | None:
-    """Return the place of the first message that is gone or has changed; None if messages were only
+    """Return the index of the first message that is gone or has changed; None if messages were only
     appended."""
     if before is after or before.shared_with(after) == len(before):
         return None
@@ -168,5 +171,5 @@ def _first_moved(before: Chain[Message], after: Chain[Message]) -> int | None:
 
 
 def texts_of(reasons: Iterable[RecordedReason]) -> str:
-    """Return the texts of reasons, each once."""
+    """Return the texts of reasons, without duplicates."""
     return "; ".join(dict.fromkeys(reason.text for reason in reasons if reason.text))

@@ -1,8 +1,8 @@
-"""Replaying a path that may have holes.
+"""Replays a path that may have gaps.
 
-Law: a journal that lost lines still gives a state that can be sent: an entry that no longer applies
-is left out and reported, and no call is left without its result or vice versa. For a sound path
-this is `replay`.
+Law: a journal that lost lines still results in a state that can be sent: an entry that no longer
+applies is left out and reported, and no call is left without its result or vice versa. For an
+intact path this is the same as `replay`.
 """
 
 from collections.abc import Iterable
@@ -25,8 +25,8 @@ LOST_RESULT = "The result of this call was lost: the journal is damaged here."
 def replay_repaired(
     path: Iterable[Entry], state: State | None = None
 ) -> tuple[State, list[Damage]]:
-    """Return the state at the end of `path`, starting from `state` if given, and what had to be
-    left out.
+    """Return the state at the end of `path`, starting from `state` if given, and the entries or
+    parts that had to be left out.
 
     Raises:
         JournalError: the path does not start with a header.
@@ -74,9 +74,9 @@ def fold_repaired(state: State | None, entry: Entry, damage: list[Damage]) -> St
 
 
 def is_answered(state: State) -> bool:
-    """Return whether the open request has its answer, but not the closing entry, which is written
-    together with it: that line is lost. Or what it was made for is lost, a question or results, so
-    that it cannot be sent. It is not enough that history ends with an answer: someone may have
+    """Return whether the open request already has its answer, but not the closing entry written
+    with it, because that line is lost; or whether the question or results it was made for are lost,
+    so that it cannot be sent. An answer at the end of history does not suffice: someone may have
     replaced it while the request was open."""
     cached, turn = state.envelope.cached, state.turn
     if state.requests.open is None or not len(cached) or cached[-1].role != "assistant":
@@ -85,7 +85,7 @@ def is_answered(state: State) -> bool:
 
 
 def close_answered_request(state: State) -> State:
-    """Return the state with a request closed whose answer exists and whose closing entry is
+    """Return the state with the open request closed, whose answer exists and whose closing entry is
     lost."""
     if state.requests.open is None or not is_answered(state):
         return state
@@ -101,7 +101,7 @@ def close_answered_request(state: State) -> State:
 
 
 def lost_results(state: State, entry_id: str, at: float) -> MessageEntry:
-    """Return results that say they are lost, in place of the lost ones."""
+    """Return placeholders for lost results, which say that they are lost."""
     blocks = tuple(
         ToolResult(call_id=call.id, name=call.name, text=LOST_RESULT, is_error=True)
         for call in state.envelope.cached[-1].calls
@@ -121,14 +121,14 @@ def _lost_question(state: State, entry: Entry) -> bool:
 
 
 def _needs_results(entry: Entry) -> bool:
-    """Return whether calls can wait no longer when this entry comes."""
+    """Return whether an entry can only follow once waiting calls have their results."""
     if isinstance(entry, MessageEntry):
         return entry.message.role != "tool"
     return isinstance(entry, BranchSummaryEntry)
 
 
 def _repair_entry(state: State, entry: Entry, damage: list[Damage]) -> Entry | None:
-    """Return the entry without what it can no longer refer to; None if nothing is left of it."""
+    """Return the entry without references to what is lost; None if nothing is left of it."""
     match entry:
         case MessageEntry(message=message) if message.role == "tool":
             pairs = _pair(state, message)
@@ -152,7 +152,8 @@ def _repair_entry(state: State, entry: Entry, damage: list[Damage]) -> Entry | N
 
 
 def _without_lost(state: State, message: Message) -> Message:
-    """Return the message without the items whose content is lost; the model is told about them."""
+    """Return the message without items whose content is lost, and with notices about them for the
+    model."""
     context = message.context
     if context is None:
         return message

@@ -1,8 +1,8 @@
-"""The envelope of one request, where it differs from the session's own.
+"""Builds the envelope of one request, if it differs from the session's own.
 
 Laws: changes for one request only apply to a copy; the session keeps its envelope. The copy is made
-from the journal alone, so that the request can be rebuilt. What it moved has a reason, and so has
-moving it back.
+from the journal alone, so that the request can be rebuilt. Everything it moved has a reason, and so
+has moving it back.
 """
 
 from msgspec import Struct
@@ -32,13 +32,13 @@ from lamina.core.values.patch import (
     op_reason,
 )
 
-# What a model reads about an item that a question names and this request does not contain.
+# The notice for the model about an item that a question names and this request does not contain.
 NOT_IN_THIS_REQUEST = "not part of this request"
 
 
 class RequestCopy(Struct, frozen=True, kw_only=True):
-    """What a request is made from: the envelope, and where its turn starts. `reasons` are for what
-    moved for it, `returning` for what moves back with the next one."""
+    """The source of a request: the envelope, and the start of its turn. `reasons` are for the parts
+    moved for it, `returning` for those that move back with the next one."""
 
     envelope: Envelope
     start: int
@@ -47,7 +47,7 @@ class RequestCopy(Struct, frozen=True, kw_only=True):
 
 
 def copy_for_request(state: State) -> RequestCopy:
-    """Return what the request of `state` is made from.
+    """Return the copy from which the request of `state` is made.
 
     Raises:
         InvalidPatch: an operation for it cannot be applied.
@@ -80,8 +80,11 @@ def copy_for_request(state: State) -> RequestCopy:
 
 
 def check_once(state: State, once: OnceOps) -> None:
-    """Raises:
-    InvalidPatch: an operation lacks a reason, or lays something down whose content is missing."""
+    """Check operations for one request only.
+
+    Raises:
+        InvalidPatch: an operation lacks a reason, or lays something down whose content is missing.
+    """
     check_reasons(Patch(ops=once.ops))
     require_contents(state, once.ops)
 
@@ -102,7 +105,7 @@ def _apply_once(
                 behind += op.messages
                 continue
             if isinstance(op, MessagesCachedReplace):
-                # What was pruned since then stays away.
+                # Messages pruned since then stay away.
                 op = replace(op, kept=min(op.kept, len(envelope.cached)))
             envelope, start = apply_op(envelope, op, start, sent)
             if why := op_reason(op):
@@ -118,7 +121,7 @@ def _describe_return(once: OnceOps) -> str:
 
 
 def _place_of_message(cached: Chain[Message], start: int | None) -> int:
-    """Return the place of the message that a request is for: the last results of the current turn,
+    """Return the index of the message that a request is for: the last results of the current turn,
     or its question."""
     if start is None:
         return len(cached)

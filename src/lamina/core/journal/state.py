@@ -1,4 +1,4 @@
-"""The state of a session at one entry of its tree, and the versions of items that stand in it.
+"""Defines the state of a session at one entry of its tree, and the item versions that stand in it.
 
 Laws: a state is the fold of the path to its leaf, and contains nothing else. The library, the
 current turn and the last requests are values of their own. A session keeps the renderer of its last
@@ -70,13 +70,13 @@ class StandingItems(Struct, frozen=True, kw_only=True):
 
 
 def has_grown(before: Envelope, after: Envelope) -> bool:
-    """Return whether everything that stood before still stands, with nothing but messages added."""
+    """Return whether all earlier content still stands, with nothing but messages added."""
     shared = after.cached.shared_with(before.cached)
     return after.library is before.library and shared == len(before.cached)
 
 
 def find_versions(envelope: Envelope, item: ItemId) -> tuple[str, ...]:
-    """Return the versions of an item whose blocks stand in `envelope`; all of it is searched."""
+    """Return the versions of an item whose blocks stand in `envelope`, by searching all of it."""
     laid = find_laid_versions(envelope, {}).get(item)
     return laid.versions if laid else ()
 
@@ -84,13 +84,13 @@ def find_versions(envelope: Envelope, item: ItemId) -> tuple[str, ...]:
 def lay_uses(
     standing: Mapping[ItemId, LaidVersions], uses: Iterable[Use]
 ) -> Mapping[ItemId, LaidVersions]:
-    """Return what stands after a message with these uses was appended."""
+    """Return the standing items after a message with these uses was appended."""
     after = dict(standing)
     for use in uses:
         before = after.get(use.item)
         versions = before.versions if before else ()
         if use.form == "full":
-            # A version that stands twice counts only at its last place.
+            # A version that stands twice counts only in its last place.
             versions = (*(version for version in versions if version != use.version), use.version)
             after[use.item] = LaidVersions(versions=versions, current=use.version)
         elif before and before.current != use.version:
@@ -101,8 +101,8 @@ def lay_uses(
 def find_laid_versions(
     envelope: Envelope, before: Mapping[ItemId, LaidVersions]
 ) -> Mapping[ItemId, LaidVersions]:
-    """Return what stands in `envelope`. `before` is what stood until now: a version chosen by name
-    alone ("changed back") and one that was superseded stay so while the blocks stand."""
+    """Return the items that stand in `envelope`. `before` is the previous result: a version chosen
+    by name alone ("changed back") and one that was superseded stay so while the blocks stand."""
     library = {
         laid.item: LaidVersions(versions=(laid.version,), current=laid.version, in_library=True)
         for laid in envelope.library
@@ -122,8 +122,8 @@ def find_laid_versions(
 def apply_lay_ops(
     standing: Mapping[ItemId, LaidVersions], patch: Patch
 ) -> Mapping[ItemId, LaidVersions]:
-    """Return what stands after a patch's operations on single versions: one that is laid down
-    applies from then on, one that is superseded no longer does."""
+    """Return the standing items after a patch's operations on single versions: one that is laid
+    down applies from then on, a superseded one no longer does."""
     laid = {op.item: op.version for op in patch.ops if isinstance(op, ItemLay)}
     gone = {(op.item, op.version) for op in patch.ops if isinstance(op, ItemSupersede)}
     if not (laid or gone):
@@ -158,7 +158,7 @@ def laid_items(op: PatchOp) -> list[tuple[ItemId, str]]:
 
 
 class KnownItem(Struct, frozen=True, kw_only=True):
-    """What is remembered about an item after it was part of a turn."""
+    """The stored facts about an item after it was part of a turn."""
 
     priority: int
     essential: bool
@@ -167,20 +167,20 @@ class KnownItem(Struct, frozen=True, kw_only=True):
 
 
 class Library(Struct, frozen=True, kw_only=True):
-    """The items of a session: their contents, which of them stand, and what people decided about
+    """The items of a session: their contents, which of them stand, and people's decisions about
     them.
 
     `items` contains every version that was part of the session, `item_entries` the entry with each
-    of them. `standing` is what is laid down, `known` what is remembered about an item after it was
+    of them. `standing` describes what is laid down, `known` holds facts about items after they were
     part of a turn.
 
     `pinned` maps each item to the version it had when it was pinned, for when it can no longer be
-    read; `forgotten` is what leaves at the next boundary; `members` are what a person added and
-    removed, in order; `always` is what applies to every turn. `include_modes` are those of the
-    agent's rules, references and tools, as the session adopted them from the agent at `modes_from`;
-    None if it never recorded any and follows the agent's files.
+    read; `forgotten` items leave at the next boundary; `members` are those a person added or
+    removed, in order; `always` apply to every turn. `include_modes` are those of the agent's rules,
+    references and tools, as the session adopted them from the agent at `modes_from`; None if it
+    never recorded any and follows the agent's files.
 
-    `still_out` is attached, but out for lack of room, and stays out while it stays attached.
+    `still_out` items are attached but left out for lack of room, and stay out while attached.
     `in_force` are the rules and references named by the latest standing list; None if there is
     none.
     """
@@ -200,15 +200,15 @@ class Library(Struct, frozen=True, kw_only=True):
 
 
 class OpenTurn(Struct, frozen=True, kw_only=True):
-    """The current turn; between two turns, what is left of the last one.
+    """The current turn; between two turns, the remains of the last one.
 
     `question` is what was typed, which must survive a cut in the middle of the turn; `asked` the id
-    of that message while no request was made for it; `start` its place among the cached messages,
+    of that message while no request was made for it; `start` its index among the cached messages,
     None between turns. `retried` says that the provider refused one of its requests as too long.
 
-    For waiting calls: `called_by` is the request whose answer called, `results` what has run
-    already, `whole_results` the blobs of the uncut results, `searches` the results that found
-    tools, `decisions` what a person decided, and `behind_results` messages that come after the
+    For waiting calls: `called_by` is the request whose answer made them, `results` those of calls
+    that already ran, `whole_results` the blobs of uncut results, `searches` the results that found
+    tools, `decisions` those made by a person, and `behind_results` messages that come after the
     results.
     """
 
@@ -225,7 +225,7 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
 
 
 class RecordedBefore(Struct, frozen=True, kw_only=True):
-    """What had been recorded when a request was prepared: how many reasons and cuts, what stood,
+    """The recorded state when a request was prepared: the number of reasons and cuts, what stood,
     the list of tools and the options. The next request has to explain everything else, including
     what moves back after a request with changes of its own (`returning`)."""
 
@@ -238,21 +238,21 @@ class RecordedBefore(Struct, frozen=True, kw_only=True):
 
 
 class LastRequests(Struct, frozen=True, kw_only=True):
-    """The request that waits for its answer, the last one that was sent, and what has been recorded
-    since then that a comparison with it needs.
+    """The request that waits for its answer, the last one sent, and everything recorded since then
+    that a comparison with it needs.
 
-    `open` is the one that waits, `before_open` what had been recorded when it was prepared.
+    `open` is the waiting one, `before_open` the recorded state when it was prepared.
 
-    `sent` is the last one known to be sent, `sent_usage` its usage as reported, and `sent_reply`
-    the provider's id of its answer. `sent_standing` is what stood then (whatever is gone since has
-    to be reported), `sent_tools` the list of tools and `sent_options` the options that went with
-    it.
+    `sent` is the last request known to be sent, `sent_usage` its usage as reported, and
+    `sent_reply` the provider's id of its answer. `sent_standing` is what stood then (anything gone
+    by now has to be reported), `sent_tools` the list of tools and `sent_options` the options sent
+    with it.
 
     `reasons` are those recorded on this path since then, with what they cover; `cuts` how many
-    messages were replaced by a summary, each with the reason. `warm_at` is when a request of
-    another branch that starts with `sent` was sent, if one was: it kept the cache alive. `branched`
-    says that the path left another one since then, whose requests may be in the cache as well.
-    `left` is where the session was, if it asks again for something and has no answer yet.
+    messages were replaced by a summary, each with the reason. `warm_at` is when another branch last
+    sent a request that starts with `sent`, if it did: this kept the cache alive. `branched` says
+    that the path left another one since then, whose requests may also be in the cache. `left` is
+    the previous position of the session, if it asks again for something and has no answer yet.
     """
 
     open: RequestEntry | None = None
@@ -271,7 +271,7 @@ class LastRequests(Struct, frozen=True, kw_only=True):
 
     @property
     def cached_at(self) -> float | None:
-        """When the cache entry left by `sent` was last used; None if nothing was sent."""
+        """The time when the cache entry left by `sent` was last used; None if nothing was sent."""
         return max(self.sent.at, self.warm_at) if self.sent is not None else None
 
 
@@ -281,19 +281,19 @@ class State(Struct, frozen=True, kw_only=True):
     `session` is the header, `given` the digests of arguments that changed when the session was
     reopened. `turn_count` counts the questions so far.
 
-    `goal` is what the session set out from, `read_files` and `modified_files` are those that
+    `goal` is the session's original goal; `read_files` and `modified_files` are the files that
     compactions removed from view. `pictured` says whether any message or item has images, whose
-    bytes a request then needs. `calibration` is each target's token count over our estimate.
-    `inbox` are messages that wait for the next turn, by entry. `once` is what changes the next
-    request only.
+    bytes a request then needs. `calibration` is the ratio of each target's token counts to our
+    estimates. `inbox` are messages that wait for the next turn, by entry. `once` contains changes
+    to the next request only.
 
     For tools: `allowed` run without asking, each with the digest of the definition that was
     allowed; `withdrawn` were removed by a person or a hook, by the model's names for them and with
-    the reason, and stay away until someone restores them; `hosted` are names in the list that came
-    with a runner's tools, which alone can run them; `tool_joins` is how often chosen tools joined a
-    list that had been sent. `shortened` are results that are not sent in full, by message and call,
-    with the digest of each whole result. `loaded` are the tools loaded by standing results, by the
-    model's names for them.
+    the reason, and stay away until someone restores them; `hosted` are listed names of a runner's
+    tools, which only that runner can run; `tool_joins` is how often chosen tools joined a list that
+    had been sent. `shortened` are results that are not sent in full, by message and call, with the
+    digest of each whole result. `loaded` are the tools loaded by standing results, by the model's
+    names for them.
     """
 
     session: SessionEntry
@@ -321,7 +321,7 @@ class State(Struct, frozen=True, kw_only=True):
 
     @property
     def options(self) -> Options:
-        """How a model should answer: the options, with defaults from the settings."""
+        """The options for answers, with defaults from the settings."""
         own, settings = self.envelope.options, self.settings
         given = {
             name: value
@@ -342,7 +342,7 @@ def options_for_request(state: State) -> Options:
     """Return the options for the request of `state`: those in force, and its own.
 
     Raises:
-        InvalidPatch: an operation for it sets one that is out of range.
+        InvalidPatch: an operation for it sets an option out of range.
     """
     options = state.options
     for once in state.once:
@@ -353,12 +353,12 @@ def options_for_request(state: State) -> Options:
 
 
 def known_renderer(request: RequestEntry, header: SessionEntry) -> int:
-    """Return the renderer of a request; today's, if this version does not have its own."""
+    """Return the renderer of a request; the current one if this version does not have it."""
     renderer = request.renderer or header.renderer
     return renderer if renderer in RENDERERS else RENDERER
 
 
 def renderer_in(state: State) -> int:
-    """Return the renderer that the next request continues with: that of the last one sent."""
+    """Return the renderer for the next request: that of the last one sent."""
     last = state.requests.sent
     return RENDERER if last is None else known_renderer(last, state.session)

@@ -1,4 +1,5 @@
-"""What the engine needs from the outside, as Protocols. Adapters implement them; nothing here does.
+"""Protocols for everything the engine needs from the outside. Adapters implement them; nothing here
+does.
 
 Private: see `lamina` for what is public.
 """
@@ -42,7 +43,7 @@ from lamina.core.values.wire import Piece, Reply, WireRequest
 
 
 class Clock(Protocol):
-    """Tells the time."""
+    """A source of the current time."""
 
     def now(self) -> float:
         """Return seconds since the epoch."""
@@ -50,8 +51,7 @@ class Clock(Protocol):
 
 
 class TokenCounter(Protocol):
-    """Counts tokens as one family of models does. `name` keeps the counts of different ones
-    apart."""
+    """A token counter for one family of models. `name` separates the counts of different ones."""
 
     @property
     def name(self) -> str:
@@ -60,23 +60,23 @@ class TokenCounter(Protocol):
 
     @property
     def exact(self) -> bool:
-        """Whether it counts as the vendor does; otherwise it estimates."""
+        """Whether it counts exactly as the vendor does; otherwise it estimates."""
         ...
 
     def count(self, text: str) -> int:
-        """Return the number of tokens in a text."""
+        """Return the number of tokens in a string."""
         ...
 
 
 class Wire(Protocol):
-    """One vendor's wire form: pure, no network."""
+    """The wire format of one vendor: pure, no network."""
 
     def encode(self, request: WireRequest) -> dict[str, Any]:
         """Return a request as keyword arguments for the vendor's client."""
         ...
 
     def decode(self, reply: object) -> Reply:
-        """Return a vendor's reply, given as its SDK's object or as the body.
+        """Return a vendor's reply, given as its SDK's object or as the response body.
 
         Raises:
             ReplyError: it cannot be read.
@@ -88,7 +88,7 @@ class TargetBook(Protocol):
     """The known facts about providers and models."""
 
     def find(self, name: str) -> Target:
-        """Return the target of a name.
+        """Return the target with a name.
 
         Raises:
             UnknownTarget: there is none.
@@ -100,7 +100,7 @@ class TargetBook(Protocol):
         ...
 
     def wire(self, target: Target) -> Wire:
-        """Return the wire form of a target."""
+        """Return the wire format of a target."""
         ...
 
 
@@ -109,37 +109,38 @@ class TargetList(Protocol):
     """A book that can list its targets."""
 
     def names(self) -> Sequence[str]:
-        """Return their names; for a family of models, with `*` where the name continues."""
+        """Return the names of its targets; for a family of models, with `*` where the name
+        continues."""
         ...
 
     def find(self, name: str) -> Target:
-        """Return the target of a name."""
+        """Return the target with a name."""
         ...
 
 
 class SummaryJob(Protocol):
-    """The task of a summary. `request` is a whole request in the target's wire form: the bytes of
-    the conversation as they were sent, so that the provider's cache serves them, and then the
+    """A summary to be written. `request` is a whole request in the target's wire format: the bytes
+    of the conversation as they were sent, so that the provider's cache serves them, followed by the
     instruction."""
 
     @property
     def target(self) -> Target:
-        """The target in whose wire form the request is."""
+        """The target whose wire format the request has."""
         ...
 
     @property
     def instruction(self) -> str:
-        """What the model is asked to write."""
+        """The instruction for the model."""
         ...
 
     @property
     def messages(self) -> Sequence[Message]:
-        """The part of the conversation to summarise."""
+        """The part of the conversation to summarize."""
         ...
 
     @property
     def previous(self) -> str:
-        """The summary of what came before it; empty if there is none."""
+        """The summary of the messages before these; empty if there is none."""
         ...
 
     @property
@@ -153,7 +154,7 @@ class SummaryJob(Protocol):
 
 
 class Summarizer(Protocol):
-    """Summarises a part of a conversation, as a model would."""
+    """Summarizes part of a conversation, as a model would."""
 
     async def summarize(self, job: SummaryJob) -> object:
         """Return the summary as text, or the provider's reply that contains it."""
@@ -161,11 +162,11 @@ class Summarizer(Protocol):
 
 
 class WorkspaceSource(Protocol):
-    """Reads what a person attaches, and only from inside its own root."""
+    """Reads attachments, only from inside its own root."""
 
     @property
     def name(self) -> str:
-        """The name that people see."""
+        """Its name for people."""
         ...
 
     async def read(self, reference: str, shape: Shape) -> LoadedItem | LeftOut:
@@ -173,18 +174,18 @@ class WorkspaceSource(Protocol):
         ...
 
 
-# The bytes of a picture on the web, up to a size; or why they are unavailable.
+# Fetches the bytes of a picture on the web, up to a size, or explains why they are unavailable.
 FetchPicture = Callable[[str, int], Awaitable[FetchedResource | UnfetchedResource]]
 
 
 @runtime_checkable
 class BundleSource(Protocol):
-    """A workspace in which one reference may bring several items: a folder its notes, a note its
-    embeds."""
+    """A workspace in which one reference may resolve to several items: a folder to its notes, a
+    note to its embeds."""
 
     @property
     def id(self) -> str:
-        """Distinguishes this workspace from every other one."""
+        """An id that distinguishes this workspace from all others."""
         ...
 
     async def gather(
@@ -195,57 +196,57 @@ class BundleSource(Protocol):
         embed_depth: int = 1,
         fetch_picture: FetchPicture | None = None,
     ) -> GatheredItems:
-        """Return the item that `reference` names, and what comes along with it."""
+        """Return the item that `reference` names, and the items that come along with it."""
         ...
 
     async def find_moved(self, item: Item) -> str | None:
-        """Return where a note is now that is not where `item` was read: the one path that has its
-        content, or else its name. None if there is none, or more than one."""
+        """Return the new path of a note that is no longer where `item` was read: the only path with
+        the same content, or else the same name. None if there is none, or more than one."""
         ...
 
 
 @runtime_checkable
 class NoteSource(Protocol):
-    """The notes of a workspace, to be searched."""
+    """The searchable notes of a workspace."""
 
     async def catalogue(self, progress: Progress | None = None) -> Catalogue:
         """Return all current notes; only changed ones are read again."""
         ...
 
     async def texts(self, wanted: Sequence[tuple[str, Passage]]) -> Sequence[str | None]:
-        """Return the text of passages as they are searched, to which their digest belongs, each
-        with the path of its note. None where the note has changed."""
+        """Return the text of passages as it is searched and covered by their digests, each given
+        with the path of its note. None if the note has changed."""
         ...
 
     async def excerpts(self, wanted: Sequence[tuple[str, Passage]]) -> Sequence[Excerpt | None]:
-        """Return the passages as written in their notes, with the secrets of which they contain a
-        piece. None where the note has changed."""
+        """Return the passages as written in their notes, with the kinds of secrets in them,
+        including partial ones. None if the note has changed."""
         ...
 
     def take_warnings(self) -> Sequence[str]:
-        """Return problems with storing what is known about notes; each is returned once."""
+        """Return problems with storing metadata of notes; each is returned once."""
         ...
 
 
 @runtime_checkable
 class SearchedNoteSource(NoteSource, KnownTerms, Protocol):
-    """A source of notes that collects their terms while reading them for a search, and saves what
-    it knows once the search is answered."""
+    """A source of notes that collects their terms while reading them for a search, and saves its
+    metadata once the search is answered."""
 
     async def catalogue_to_search(self, progress: Progress | None = None) -> Catalogue:
-        """Like `catalogue`; the terms of what was read can be taken."""
+        """Like `catalogue`, but the terms of the notes read become available."""
         ...
 
     def save(self) -> None:
-        """Save what is known about the notes, in the background."""
+        """Save the metadata of notes in the background."""
         ...
 
 
 class WebSource(Protocol):
-    """Fetches what rules allow, and nothing else."""
+    """Fetches what the rules allow, and nothing else."""
 
     async def page(self, url: str, rules: WebRules) -> LoadedItem | LeftOut:
-        """Return the page as an item: its main text, under its one address."""
+        """Return the page as an item: its main text, under its canonical address."""
         ...
 
     async def picture(
@@ -256,12 +257,12 @@ class WebSource(Protocol):
 
 
 class WebSearch(Protocol):
-    """Searches the web at a service that a person named. Its results are screened: addresses of
+    """Searches the web with a service chosen by a person. Its results are screened: addresses of
     public pages, short texts."""
 
     @property
     def name(self) -> str:
-        """The name of the service queries go to, for people."""
+        """The name of the service that receives queries, for people."""
         ...
 
     async def search(self, query: str, limit: int) -> FoundPages | UnfetchedResource:
@@ -270,15 +271,15 @@ class WebSearch(Protocol):
 
 
 class MemorySource(Protocol):
-    """What a person wants remembered in every session."""
+    """The text that a person wants remembered in every session."""
 
     @property
     def name(self) -> str:
-        """Its name in the reason of a change."""
+        """The name used for it in the reason of a change."""
         ...
 
     async def read(self) -> str:
-        """Return its current text; empty if there is none.
+        """Return the current text; empty if there is none.
 
         Raises:
             UsageError: it exists and cannot be read.
@@ -287,11 +288,11 @@ class MemorySource(Protocol):
 
 
 class Provider(Protocol):
-    """Sends what a wire encoded to a model and streams the answer."""
+    """Sends encoded requests to a model and streams the answer."""
 
     def stream(self, body: Mapping[str, Any]) -> AsyncIterator[Piece]:
-        """Yield the pieces of the answer; the last one is the whole `Reply`. An answer that breaks
-        off ends without one. Closing the iterator stops the model.
+        """Yield the pieces of the answer; the last one is the whole `Reply`. An interrupted answer
+        ends without one. Closing the iterator stops the model.
 
         Raises:
             RequestTooLong: the model reports that the request does not fit its window.
@@ -302,26 +303,26 @@ class Provider(Protocol):
 
 @runtime_checkable
 class SessionKeeper(Protocol):
-    """A provider, or several, that keep data for a session while it is open."""
+    """One or more providers that keep data for a session while it is open."""
 
     async def release_session(self, session: str) -> None:
-        """Called when the session is closed."""
+        """Release the session's data; called when it is closed."""
         ...
 
 
 class CacheCharge(Protocol):
-    """The cost of one explicit cache for a time: reserved before, settled after."""
+    """The cost of one explicit cache for a period: reserved before, settled after."""
 
     async def confirm(self, tokens: int) -> None:
-        """It was created, or renewed, with this many tokens."""
+        """Report that it was created, or renewed, with this many tokens."""
         ...
 
     async def fail(self, error: BaseException) -> None:
-        """It was not, or that is unknown."""
+        """Report that it was not created, or that this is unknown."""
         ...
 
     async def end(self, seconds: float) -> None:
-        """It was stored for this many seconds."""
+        """Report that it was stored for this many seconds."""
         ...
 
 
@@ -332,7 +333,7 @@ class CachePayer(Protocol):
         self, tokens: int, seconds: float, *, creates: bool
     ) -> CacheCharge | None:
         """Reserve the cost of storing this many tokens for this long, and, if it `creates` the
-        cache, of sending them. None if a limit forbids it."""
+        cache, of sending them. Returns None if a limit forbids it."""
         ...
 
 
@@ -354,16 +355,16 @@ class Providers(Protocol):
 
 
 class ToolHost(Protocol):
-    """Runs tools. A tool's failure is its result: only a cancellation escapes. A host that has to
-    be opened is an async context manager, too."""
+    """Runs tools. A tool's failure is returned as its result: only a cancellation escapes. A host
+    that has to be opened is also an async context manager."""
 
     async def toolset(self) -> Toolset:
-        """Return what can be offered now; a server that does not answer is withheld, not waited
-        for."""
+        """Return the tools that can be offered now; those of a server that does not answer are
+        withheld, not waited for."""
         ...
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolOutput:
-        """Run the tool that is offered as `name`."""
+        """Run the tool offered as `name`."""
         ...
 
 
@@ -379,5 +380,5 @@ class GuideSource(Protocol):
     """The rules and references of an agent."""
 
     async def guides(self) -> Guides:
-        """Return the current ones: files may have changed since the last call."""
+        """Return the current rules and references: files may have changed since the last call."""
         ...

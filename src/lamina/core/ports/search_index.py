@@ -1,4 +1,4 @@
-"""Search by meaning and by words, as Protocols."""
+"""Protocols for searching by meaning and by words."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -16,29 +16,28 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[numpy.float32]
 
-# Called with how many chunks are done, and the total.
+# Called with the number of finished chunks and the total.
 Progress = Callable[[int, int], None]
-# Texts by their digests; some may be missing.
+# Returns texts by their digests; some may be missing.
 ReadTexts = Callable[[Sequence[bytes]], Awaitable[Mapping[bytes, str]]]
 
 
 @runtime_checkable
 class KnownTerms(Protocol):
-    """An optional extra of the reader of texts passed to an index: it knows the terms of some texts
-    in advance."""
+    """Optional for the reader passed to an index: supplies precomputed terms of some texts."""
 
     def take_terms(self, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
-        """Return terms as `selection.packed_terms` packs them, by the digests of their texts; some
+        """Return terms as packed by `selection.packed_terms`, by the digests of their texts; some
         may be missing, and each is returned once."""
         ...
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors, on this machine and without a network."""
+    """Converts texts to vectors, on this machine and without a network."""
 
     @property
     def name(self) -> str:
-        """The model and its form: vectors of different names cannot be compared."""
+        """The model and its format: vectors of different names cannot be compared."""
         ...
 
     async def embed(self, texts: Sequence[str], progress: Progress | None = None) -> "Vectors":
@@ -52,21 +51,21 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class FluentEmbedder(Embedder, Protocol):
-    """An embedder that can tell how well it knows the language of texts."""
+    """An embedder that can measure how well it supports the language of texts."""
 
     async def fluency(self, texts: Sequence[str]) -> Sequence[float]:
-        """Return how many letters one token covers, in each text: about four in a language that it
-        was made for, two or three in one with the same letters, and one in a script that it cannot
+        """Return the number of letters per token for each text: about four in a language it was
+        made for, two or three in another with the same letters, and one in a script it cannot
         read."""
         ...
 
 
 @runtime_checkable
 class WordEmbedder(Embedder, Protocol):
-    """An embedder that roughly knows the meaning of single words."""
+    """An embedder with approximate vectors for single words."""
 
     async def word_vectors(self) -> "WordVectors":
-        """Return a vector for each word it knows.
+        """Return a vector for each supported word.
 
         Raises:
             ModelMissing: as `embed`.
@@ -75,7 +74,7 @@ class WordEmbedder(Embedder, Protocol):
 
 
 class Corpus(Protocol):
-    """Documents that are ready to be searched."""
+    """Documents prepared for search."""
 
     @property
     def documents(self) -> Sequence[Document]:
@@ -84,23 +83,24 @@ class Corpus(Protocol):
 
     @property
     def lexical(self) -> str:
-        """Why there are no vectors; empty if there are."""
+        """The reason why there are no vectors; empty if there are."""
         ...
 
     @property
     def late(self) -> int:
-        """How many texts are found by their words for now, because there was no time to embed
+        """The number of texts searched by words only for now, because there was no time to embed
         them."""
         ...
 
     @property
     def failed(self) -> Sequence[str]:
-        """What could not be embedded, and why; it is found by its words, and tried again."""
+        """Texts that could not be embedded, with reasons; they are searched by words, and embedding
+        is tried again."""
         ...
 
     @property
     def warnings(self) -> Sequence[str]:
-        """Problems with storing what is known, each reported once; nothing is lost."""
+        """Problems with storing the index, each reported once; nothing is lost."""
         ...
 
     async def score(self, parts: Sequence[str]) -> "Scores":
@@ -108,13 +108,13 @@ class Corpus(Protocol):
         ...
 
     async def graph(self, threshold: float, top: int) -> "SimilarityGraph":
-        """Return which documents are similar: for each, up to `top` others with a similarity of at
-        least `threshold`. Built once and stored; empty where there are no vectors."""
+        """Return the graph of similar documents: for each, up to `top` others with a similarity of
+        at least `threshold`. Built once and stored; empty if there are no vectors."""
         ...
 
 
 class Index(Protocol):
-    """Keeps what is known about chunks from one session to the next: nothing is embedded twice."""
+    """Stores vectors and terms of chunks across sessions: nothing is embedded twice."""
 
     async def load(
         self,
@@ -125,17 +125,16 @@ class Index(Protocol):
         among: Collection[bytes] | None = None,
     ) -> Corpus:
         """Return the documents, ready to be searched; new ones are embedded first. `texts` returns
-        those of documents that only have digests, where nothing is known about them yet; texts it
-        does not return are not found, and requested again. Embedding stops after `patience`
-        seconds, or sooner if it would not finish by then: the rest is found by its words, and the
-        next load continues with it. Texts `among` these digests come first, and only these are
-        waited for."""
+        the texts of documents that have only digests and are not indexed yet; texts it does not
+        return are not found, and requested again. Embedding stops after `patience` seconds, or
+        sooner if it would not finish by then: the rest is searched by words, and the next load
+        continues with it. Texts `among` these digests come first, and only these are waited for."""
         ...
 
 
 @runtime_checkable
 class GradualCorpus(Corpus, Protocol):
-    """A corpus that need not be complete to be searched by meaning."""
+    """A corpus that can be searched by meaning before it is complete."""
 
     @property
     def tier(self) -> SearchTier:
@@ -146,17 +145,17 @@ class GradualCorpus(Corpus, Protocol):
 
 @runtime_checkable
 class StoredIndex(Index, Protocol):
-    """An index on disk, which may write some of what it knows after a load."""
+    """An index on disk, which may defer part of its writing until after a load."""
 
     async def write(self) -> tuple[int, Sequence[str]]:
-        """Write what is pending; returns how many texts the disk refused, and problems since the
-        last load."""
+        """Write what is pending; returns the number of texts that could not be written to disk, and
+        problems since the last load."""
         ...
 
 
 @runtime_checkable
 class GradualIndex(Index, Protocol):
-    """An index that answers by meaning before it is complete."""
+    """An index that can be searched by meaning before it is complete."""
 
     async def load_for(
         self,
@@ -168,11 +167,11 @@ class GradualIndex(Index, Protocol):
         among: Collection[bytes] | None = None,
         comparing: Progress | None = None,
     ) -> GradualCorpus:
-        """Like `load`, for one question: where more is missing than can be embedded in time, the
-        texts most similar to its parts are embedded, and only embedded ones are found. `patience`
-        includes the time for words, but half of it is for embedding in any case. Only texts `among`
-        these digests count. `progress` is called where all missing texts are embedded, and
-        otherwise `comparing`: with a maximum total, since it may end sooner."""
+        """Like `load`, for one question: if more is missing than can be embedded in time, the texts
+        most similar to its parts are embedded, and only embedded ones are found. `patience`
+        includes the time for words, but half of it is always for embedding. Only texts `among`
+        these digests count. `progress` is called if all missing texts are embedded, `comparing`
+        otherwise: with a maximum total, since it may end sooner."""
         ...
 
     async def fill(
@@ -183,5 +182,5 @@ class GradualIndex(Index, Protocol):
         most: int = 512,
     ) -> int:
         """Embed up to `most` of the texts that are not embedded yet, in this order, in the
-        background; returns how many. Cancelled, it keeps what it made."""
+        background; returns their number. If cancelled, it keeps what was embedded."""
         ...

@@ -1,9 +1,10 @@
-"""What the engine needs from the storage of sessions, of the beginnings of recently sent requests,
-and of the account of money.
+"""Protocols for storing sessions, the beginnings of recently sent requests, and the spending
+account.
 
-Laws: nothing here depends on whether that is a file, a table or a server. No offsets, no line ends,
-no file names: entries, paths of entries, snapshots and blobs. Losing sent prefixes only loses
-predictions, and that sessions which start alike are routed alike; losing the account loses money.
+Laws: nothing here depends on whether the storage is a file, a table or a server. No offsets, no
+line ends, no file names: entries, paths of entries, snapshots and blobs. Losing sent prefixes only
+loses predictions, and the common routing of sessions with the same beginning; losing the account
+loses money.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -32,31 +33,31 @@ if TYPE_CHECKING:
 class OpenJournal(Protocol):
     """A session that is open for writing, by one writer at a time.
 
-    Opening costs what came since the newest snapshot, not the whole session: `journal` has the
-    header, the leaf, the snapshot and the entries after it, and everything else is looked up on
-    access. A look-up in `entries` always succeeds if the entry exists. Where that would mean
-    waiting for a network, `read_ahead` and `read_path` fetch a window of entries first, and the
-    following look-ups need not wait.
+    Opening costs only what was written since the newest snapshot, not the whole session: `journal`
+    has the header, the leaf, the snapshot and the entries after it, and everything else is looked
+    up on access. A lookup in `entries` always succeeds if the entry exists. If that would mean
+    waiting for a network, `read_ahead` and `read_path` fetch a window of entries first, so that
+    later lookups need not wait.
     """
 
     @property
     def journal(self) -> "Journal":
-        """What existed when it was opened, with any damage."""
+        """The journal as it was when opened, with any damage."""
         ...
 
     @property
     def entries(self) -> Mapping[str, Entry]:
-        """Every entry in the order of writing, including those appended since."""
+        """All entries in the order of writing, including those appended since opening."""
         ...
 
     @property
     def last(self) -> int:
-        """The highest number of an id assigned so far, also by writes that failed."""
+        """The highest id number assigned so far, including by failed writes."""
         ...
 
     async def append(self, entries: Sequence[Entry]) -> None:
-        """Store `entries` durably before returning: one write, all of them or none. Once it has
-        started to write, a cancellation has to wait.
+        """Store `entries` durably before returning: one write, all of them or none. Once writing
+        has started, a cancellation has to wait.
 
         Raises:
             SessionMoved: an id is taken, because someone else wrote to the session.
@@ -67,23 +68,24 @@ class OpenJournal(Protocol):
     async def read_path(
         self, entry: str, *, until: str = "", limit: int | None = None
     ) -> Sequence[Entry]:
-        """Return a window of the path that ends with `entry`, in order: from after the entry
-        `until`, or from the header, and at most the last `limit` entries of that."""
+        """Return part of the path that ends with `entry`, in order: from after the entry `until`,
+        or from the header, and at most the last `limit` entries of that."""
         ...
 
     async def read_ahead(self, entries: Iterable[str]) -> None:
-        """Make sure that looking up these ids does not wait. A store that can look up at any time
-        does nothing, and does not even iterate over them."""
+        """Fetch these entries, so that looking them up does not wait. A store with immediate
+        lookups does nothing, and does not even iterate over them."""
         ...
 
     @property
     def size(self) -> int:
-        """Bytes of all lines of the session."""
+        """The number of bytes in all lines of the session."""
         ...
 
     @property
     def since_snapshot(self) -> int | None:
-        """How many of these bytes came since the newest snapshot; None if none can be stored."""
+        """The number of these bytes written since the newest snapshot; None if none can be
+        stored."""
         ...
 
     async def keep_snapshot(self, state: bytes) -> None:
@@ -98,35 +100,35 @@ class OpenJournal(Protocol):
 
 @runtime_checkable
 class CheckpointedJournal(Protocol):
-    """A session that is open for writing and can contain checkpoints: snapshots stored with the
-    entries, and so available wherever those are."""
+    """A session open for writing that can contain checkpoints: snapshots stored with the entries,
+    and so available wherever those are."""
 
     @property
     def is_checkpoint_due(self) -> bool:
-        """Whether enough was written since the last one that another costs little."""
+        """Whether enough was written since the last checkpoint that another costs little."""
         ...
 
     async def keep_checkpoint(self, state: bytes) -> None:
         """Store `state`, the engine's snapshot of everything written so far: a MessagePack array of
-        byte strings, of which what is new since the last checkpoint is written. Losing it loses
+        byte strings. Only what is new since the last checkpoint is written. Losing it loses
         nothing."""
         ...
 
 
 class JournalStore(Protocol):
-    """Stores sessions and blobs: the bytes of pictures, and results that were too long to send.
+    """Stores sessions and blobs: the bytes of pictures, and results too long to send.
 
-    A session is a sequence of lines, one per entry, each with its own checksum
-    (`core/journal/lines.py`), and is only ever appended to. Whether these are lines of a file or
-    rows of a table, reading, verifying, repairing and exporting them is the same. An unproven line
-    is reported as damage and does not affect the others.
+    A session is an append-only sequence of lines, one per entry, each with its own checksum
+    (`core/journal/lines.py`). Reading, verifying, repairing and exporting them is the same for
+    lines of a file and rows of a table. An unproven line is reported as damage and does not affect
+    the others.
     """
 
     async def create(self, header: SessionEntry) -> OpenJournal:
         """Create a session.
 
         Raises:
-            SessionMoved: one with that id exists.
+            SessionMoved: a session with that id exists.
         """
         ...
 
@@ -144,7 +146,7 @@ class JournalStore(Protocol):
         ...
 
     async def export(self, session: str) -> bytes:
-        """Return the lines of a session as they are, including those that this version cannot
+        """Return the lines of a session unchanged, including those that this version cannot
         read."""
         ...
 
@@ -153,12 +155,13 @@ class JournalStore(Protocol):
         ...
 
     async def sessions(self) -> Sequence[str]:
-        """Return the ids of all sessions, the one written last first."""
+        """Return the ids of all sessions, most recently written first."""
         ...
 
     async def list_sessions(self) -> Sequence[ListedSession]:
-        """Return all sessions with their totals, the one written last first. Totals are stored, so
-        this reads only what came since; unreadable sessions are listed with the problem."""
+        """Return all sessions with their totals, most recently written first. Totals are stored, so
+        this reads only what was written since then; unreadable sessions are listed with the
+        problem."""
         ...
 
     async def delete(self, session: str) -> DeletedSession:
@@ -172,33 +175,33 @@ class JournalStore(Protocol):
         ...
 
     def place(self, session: str) -> str:
-        """Return where the session is, or would be, for a person to read."""
+        """Return the current or future location of the session, for a person to read."""
         ...
 
     async def put_blob(self, data: bytes) -> str:
-        """Store bytes under their sha256, which it returns."""
+        """Store bytes under their sha256, and return it."""
         ...
 
     async def get_blob(self, digest: str) -> bytes:
-        """
+        """Return the bytes of a blob.
+
         Raises:
             JournalError: it is not here, or damaged.
         """
         ...
 
     async def known_blobs(self, digests: Collection[str]) -> frozenset[str]:
-        """Return those of `digests` that are here."""
+        """Return those of `digests` that are stored here."""
         ...
 
 
 @runtime_checkable
 class ViewableStore(Protocol):
-    """A store that can also be read quickly, again and again, while others write to it. With any
+    """A store that can also be read quickly and repeatedly while others write to it. With any
     other, everything is read each time."""
 
     async def view(self, session: str) -> "Journal":
-        """Return the session as an opening would find it, without opening it: what was verified
-        before is trusted.
+        """Return the session as if opened, without opening it: what was verified before is trusted.
 
         Raises:
             UnknownSession: there is none with that id.
@@ -206,7 +209,7 @@ class ViewableStore(Protocol):
         ...
 
     async def stamp(self, session: str) -> str:
-        """Return something that changes whenever the session does.
+        """Return a value that changes whenever the session does.
 
         Raises:
             UnknownSession: there is none with that id.
@@ -219,51 +222,51 @@ class ViewableStore(Protocol):
 
 
 class SentPrefixes(Protocol):
-    """Shared by the sessions of a machine. It never fails a request: what cannot be read or written
-    counts as not sent."""
+    """Sent prefixes, shared by the sessions on a machine. Never fails a request: what cannot be
+    read or written counts as not sent."""
 
     async def recent(self, target: str, now: float) -> RecentPrefixes:
-        """Return what was sent to a target and may be in its cache, the latest first, and how many
-        requests each key had within the last minute."""
+        """Return what was sent to a target and may be in its cache, latest first, and the number of
+        requests per key within the last minute."""
         ...
 
     async def count(self, key: str, at: float) -> None:
-        """Count a request of a key."""
+        """Count a request with a key."""
         ...
 
     async def keep(self, prefix: SentPrefix) -> None:
-        """Remember a beginning until it expires; renew it if it is already known."""
+        """Store a prefix until it expires, or renew it if already stored."""
         ...
 
     async def aclose(self) -> None:
-        """Release what is open."""
+        """Release open resources."""
         ...
 
 
 class SpendAccount(Struct, frozen=True, kw_only=True):
-    """All requests of an account in order, and what could not be read."""
+    """All requests of an account in order, and problems reading it."""
 
     entries: Sequence[SpendEntry] = ()
     damage: Sequence[Damage] = ()
 
 
 class SpendLedger(Protocol):
-    """The account of what requests cost, for everyone who shares it.
+    """The account of request costs, for everyone who shares it.
 
-    What it reports as stored is stored at that time, even if the caller crashes. Checking limits
-    and reserving are one act: of two simultaneous callers, the second sees what the first one
-    reserved.
+    Everything it reports as stored is stored by then, even if the caller crashes. Checking limits
+    and reserving are atomic: of two simultaneous callers, the second sees the reservation of the
+    first.
     """
 
     def day_of(self, at: float) -> str:
-        """Return the day of a time, as 2026-11-17. The ledger determines the zone."""
+        """Return the day of a time, as 2026-11-17. The ledger determines the time zone."""
         ...
 
     async def reserve(
         self, request: SpendRequest, limits: SpendLimits
     ) -> Reservation | ReachedLimit:
-        """Reserve the upper price of a request; or, if that would exceed a limit, write nothing and
-        return which.
+        """Reserve the upper price of a request; if that would exceed a limit, write nothing and
+        return the limit.
 
         Raises:
             SpendLedgerError: the account cannot be read or written.
@@ -271,7 +274,7 @@ class SpendLedger(Protocol):
         ...
 
     async def settle(self, settlement: Settlement) -> None:
-        """Record the cost of a request, in place of what was reserved for it.
+        """Record the cost of a request, replacing its reservation.
 
         Raises:
             SpendLedgerError: it cannot be written; the reservation remains.
@@ -281,8 +284,8 @@ class SpendLedger(Protocol):
     async def free(
         self, reservations: Collection[str], at: float, by: Literal["sender", "person"]
     ) -> Sequence[str]:
-        """Release reservations: the sender knows that nothing is charged, or a person decided.
-        Returns the ids of those that were open.
+        """Release reservations, because the sender knows that nothing is charged, or a person
+        decided so. Returns the ids of those that were open.
 
         Raises:
             SpendLedgerError: it cannot be written.
@@ -290,7 +293,7 @@ class SpendLedger(Protocol):
         ...
 
     async def standing(self, session: str, day: str) -> SpendStanding:
-        """Return the spending of a session, of its last turn, and of everyone on a day; without
+        """Return the spending of a session, of its last turn, and of everyone on a day, without
         limits.
 
         Raises:

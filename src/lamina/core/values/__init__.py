@@ -1,4 +1,4 @@
-"""Frozen records, one noun per module. They know nothing of files, clocks or providers.
+"""Frozen records, one noun per module. They are independent of files, clocks and providers.
 
 Private: see `lamina` for what is public.
 """

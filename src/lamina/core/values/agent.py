@@ -1,5 +1,5 @@
-"""Agents: who answers, with which rules, references, tools and memory; and which parts of that
-count only after a person trusts the folder they came from."""
+"""Defines agents with their rules, references, tools and memory, and the parts that take effect
+only after a person trusts the folder they came from."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
@@ -10,15 +10,15 @@ from lamina.core.values.item import Include, Item, ItemId, item_id, tool_id
 from lamina.core.values.tool import translate_server_terms
 
 GuideKind = Literal["rule", "reference"]
-# Stands for all tools of a server, in place of a tool's name.
+# Represents all tools of a server, in place of a tool name.
 EVERY_TOOL = "*"
 LOWEST_LEVEL, HIGHEST_LEVEL, DEFAULT_LEVEL = 0, 999, 500
 
 
 class Guide(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A rule or a reference. `level` orders guides of one kind (lower numbers first); it does not
-    decide what is dropped when room is short. A guide with `globs` joins when a matching path is
-    attached. `place` is where a person finds it: a file and a line."""
+    decide what is dropped when space is short. A guide with `globs` joins when a matching path is
+    attached. `place` is its location for people: a file and a line."""
 
     kind: GuideKind
     name: str
@@ -31,18 +31,18 @@ class Guide(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def id(self) -> ItemId:
-        """Its identity as an item."""
+        """Its item id."""
         return item_id(self.kind, self.name)
 
     def item(self) -> Item:
-        """The guide as the item that is sent."""
-        # The description is for people; the model gets the text.
+        """The guide as an item to send."""
+        # The description is for people; the model receives the text.
         return Item(id=self.id, content=self.text, title=self.description)
 
 
 class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A problem in a file of an agent. After a `warning` everything still works; an `error` means
-    that the part it names could not be used as written."""
+    """A problem in an agent file. After a `warning` everything still works; after an `error` the
+    named part could not be used as written."""
 
     path: str
     problem: str
@@ -55,8 +55,8 @@ class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class AgentChange(Struct, frozen=True, kw_only=True):
     """A difference between a session and the current files of its agent. `here` is the include mode
-    in the session, None if the item is new; `now` is the one in the files, None if the item is
-    gone. `tool:SERVER/*` stands for all tools of a server."""
+    in the session, None if the item is new; `now` is the mode in the files, None if the item is
+    gone. `tool:SERVER/*` represents all tools of a server."""
 
     item: ItemId
     here: Include | None
@@ -73,9 +73,9 @@ class AgentChange(Struct, frozen=True, kw_only=True):
 
 
 class Guides(Struct, frozen=True, kw_only=True):
-    """The current rules and references, and the problems found in them. `tool_modes` are the
-    include modes that the agent's files give to tools. For a session, `changes` are its differences
-    from the files; `gone` says why the files can no longer be read."""
+    """The current rules and references, and any problems found in them. `tool_modes` are the
+    include modes of tools in the agent's files. For a session, `changes` are its differences from
+    the files; `gone` says why the files can no longer be read."""
 
     guides: tuple[Guide, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -85,7 +85,7 @@ class Guides(Struct, frozen=True, kw_only=True):
 
 
 class Project(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A project of an agent, with its own system prompt and context in L1."""
+    """An agent's project, with its own system prompt and context in L1."""
 
     name: str
     prompt: str = ""
@@ -93,8 +93,8 @@ class Project(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Skill(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A skill of an agent. Its text is a reference of the same name; its other files are in
-    `folder` and are read on request. `tools` are the tools its author lists as needed."""
+    """An agent's skill. Its text is a reference of the same name; its other files are in `folder`
+    and are read on request. `tools` are those its author lists as required."""
 
     name: str
     description: str = ""
@@ -103,12 +103,12 @@ class Skill(Struct, frozen=True, kw_only=True, omit_defaults=True):
     compatibility: str = ""
     tools: tuple[str, ...] = ()
     metadata: dict[str, str] = {}
-    # The argument hint its author gives, whether a model may choose it without being asked, and
+    # From the author: the argument hint, whether a model may choose it without being asked, and
     # whether people see it.
     argument_hint: str = ""
     model_invocable: bool = True
     user_invocable: bool = True
-    # Keys of its frontmatter that have no effect here; other folders that are links to this one.
+    # Frontmatter keys that have no effect here, and other folders that link to this one.
     unused: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
 
@@ -116,7 +116,7 @@ class Skill(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Agent(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An agent as stored on disk. `settings` and `options` are its values for those, checked and
     named as in `Settings` and `Options`; `servers` is an `mcpServers` object as written, with
-    include modes and permissions translated to our words."""
+    include modes and permissions translated to our terms."""
 
     name: str
     description: str = ""
@@ -130,11 +130,11 @@ class Agent(Struct, frozen=True, kw_only=True, omit_defaults=True):
     servers: dict[str, Any] = {}
     projects: tuple[Project, ...] = ()
     skills: tuple[Skill, ...] = ()
-    # The items that come along with a chosen item, by id: `tool:fs/read_file` brings others.
+    # The items that a chosen item brings along, by id: `tool:fs/read_file` brings others.
     relations: dict[str, tuple[str, ...]] = {}
     problems: tuple[Problem, ...] = ()
-    # Not problems, but worth knowing: what was left out because it is already present, and foreign
-    # settings that have no meaning here.
+    # Information that is not a problem: items left out because they are already present, and
+    # foreign settings that have no meaning here.
     notes: tuple[str, ...] = ()
     # Whether its author wants it to work without asking for permission.
     autonomous: bool = False
@@ -144,8 +144,8 @@ class Agent(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def tool_modes(servers: Mapping[str, Any]) -> dict[ItemId, Include]:
-    """Return the include modes that an `mcpServers` object gives: for all tools of a server, under
-    the id `tool:SERVER/*`, and for single tools. Disabled or unreadable entries have none."""
+    """Return the include modes set by an `mcpServers` object: for all tools of a server, under the
+    id `tool:SERVER/*`, and for single tools. Disabled or unreadable entries have none."""
     modes: dict[ItemId, Include] = {}
     for server, entry in servers.items():
         if not isinstance(entry, Mapping) or entry.get("disabled"):
@@ -164,14 +164,14 @@ def _read_include(terms: Mapping[str, Any]) -> Include | None:
     return include if include in get_args(Include) else None
 
 
-# What a caller says about a folder: None to use what was recorded; True to trust everything as it
-# is now; or the digest of what is trusted.
+# A caller's trust in a folder: None to use the recorded decision; True to trust everything in its
+# current state; or the digest of the trusted state.
 Trust = bool | str
 
 
 class NamedFile(Struct, frozen=True, kw_only=True):
-    """A file named by a server's command, with its content's digest. `digest` is a word in brackets
-    if the file could not be read."""
+    """A file named by a server command, with the digest of its content. `digest` is a word in
+    brackets if the file could not be read."""
 
     server: str
     path: str
@@ -179,9 +179,9 @@ class NamedFile(Struct, frozen=True, kw_only=True):
 
 
 class Claims(Struct, frozen=True, kw_only=True):
-    """What an agent asks for beyond texts: servers as written, settings that loosen protections,
-    and the model to use; for a hooks file, the file itself. `place` is its real path, `digest`
-    covers all of this, and `lines` is what a person is shown. `problem` says why it cannot be
+    """An agent's requests beyond text: servers as written, settings that loosen protections, and
+    the model to use; for a hooks file, the file itself. `place` is its real path, `digest` covers
+    all of this, and `lines` are shown to a person. `problem` says why the claims cannot be
     determined."""
 
     place: str
@@ -200,8 +200,8 @@ class Claims(Struct, frozen=True, kw_only=True):
 
 
 class TrustRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a person trusted: the digest, the lines they were shown, and when (seconds since
-    1970)."""
+    """A person's decision to trust: the trusted digest, the lines they were shown, and the time
+    (seconds since 1970)."""
 
     digest: str
     lines: tuple[str, ...] = ()

@@ -2,8 +2,8 @@
 
 Laws: growing a collection never changes what others see. Chains and maps that grew from one another
 share one buffer, so a session of 100,000 messages costs one pointer per turn, not a copy; only
-extending one that was already extended elsewhere (a branch) copies the pointers, and that loads
-nothing. Except for the time it takes, loading is invisible from outside.
+extending one that was already extended elsewhere (a branch) copies the pointers, without loading
+anything. Apart from the time it takes, loading is invisible from outside.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,9 +21,9 @@ _unloaded: Any = object()
 
 
 class LazyList(Generic[T]):
-    """A list that starts with `length` values which `load` returns by position. `origin` is
-    whatever they are loaded from, for callers that want to write the list again. A branch shares
-    its first values with its `trunk`, up to `trunk_length`, as the same objects."""
+    """A list that starts with `length` values, loaded by position with `load`. `origin` is the
+    source they are loaded from, for callers that want to write the list again. A branch shares its
+    first values with its `trunk`, up to `trunk_length`, as the same objects."""
 
     __slots__ = ("_load", "_values", "base", "origin", "trunk", "trunk_length")
 
@@ -58,7 +58,7 @@ class LazyList(Generic[T]):
         self._values.extend(values)
 
     def branch(self, length: int) -> "LazyList[T]":
-        """Return an independent list of the first `length` values; none of them is loaded."""
+        """Return an independent list of the first `length` values, without loading any."""
         trunk = self
         while trunk.trunk is not None and length <= trunk.trunk_length:
             trunk = trunk.trunk
@@ -84,7 +84,7 @@ class Chain(Generic[T]):
 
     @property
     def origin(self) -> LazyList[T] | None:
-        """What the older values are loaded from, if they are lazy."""
+        """The source of the older values, if they are lazy."""
         return self._buffer if isinstance(self._buffer, LazyList) else None
 
     @classmethod
@@ -101,7 +101,7 @@ class Chain(Generic[T]):
             return self
         with _chain_lock:
             buffer = self._buffer
-            # The empty chain is a shared default value: it never lends its buffer.
+            # The empty chain is a shared default value: it never shares its buffer.
             if len(buffer) != self._length or not self._length:
                 buffer = _branch(buffer, self._length)
             buffer.extend(additions)
@@ -123,7 +123,7 @@ class Chain(Generic[T]):
         return 0
 
     def _trunks(self) -> "Iterator[tuple[LazyList[T], int]]":
-        """Yield the lists that contain the first elements, each with their number."""
+        """Yield the lists that contain the first elements, each with the number of elements."""
         buffer, length = self._buffer, self._length
         while isinstance(buffer, LazyList):
             yield buffer, length
@@ -148,7 +148,7 @@ class Chain(Generic[T]):
         return tuple(self._buffer[start : self._length])
 
     def __iter__(self) -> Iterator[T]:
-        # By position: the buffer may grow meanwhile, this chain does not.
+        # Accessed by position: the buffer may grow meanwhile, but this chain does not.
         buffer = self._buffer
         for index in range(self._length):
             yield buffer[index]
@@ -179,7 +179,7 @@ class FrozenMap(Mapping[K, T]):
 
     @classmethod
     def lazy(cls, keys: Sequence[K], load: Callable[[int], T]) -> "FrozenMap[K, T]":
-        """Return a map of `keys` whose values `load` returns by position."""
+        """Return a map of `keys` whose values are loaded by position with `load`."""
         lazy_map = cls()
         lazy_map._table.places = {key: place for place, key in enumerate(keys)}
         lazy_map._table.values = LazyList(len(keys), load)
@@ -212,7 +212,7 @@ class FrozenMap(Mapping[K, T]):
         return self._table.places.get(key, self._length) < self._length  # type: ignore[arg-type]
 
     def __iter__(self) -> Iterator[K]:
-        # The table may grow meanwhile, this map does not.
+        # The table may grow meanwhile, but this map does not.
         yield from list(self._table.places)[: self._length]
 
     def __len__(self) -> int:

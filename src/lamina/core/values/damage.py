@@ -1,4 +1,5 @@
-"""What is wrong with a journal, and where: everything that could not be read is reported."""
+"""Describes damage in a journal with its location: everything that could not be read is
+reported."""
 
 from typing import Literal
 
@@ -13,9 +14,9 @@ DamageKind = Literal[
 
 
 class Damage(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One defect. `line` counts from 1; `offset` and `length` are bytes. For rows in a database,
-    `row` counts from 1 too, and the others give the position in an export: a journal records the
-    same position, however it is stored."""
+    """One defect. `line` counts from 1; `offset` and `length` are in bytes. For database rows,
+    `row` also counts from 1, and the other fields give the position in an export: a journal records
+    the same position, however it is stored."""
 
     kind: DamageKind
     detail: str

@@ -1,4 +1,4 @@
-"""Journal entries: an append-only tree that contains everything a rebuild needs."""
+"""Defines journal entries: an append-only tree that contains everything needed for a rebuild."""
 
 from typing import Any, Literal
 
@@ -14,18 +14,19 @@ from lamina.core.values.tool import Decision
 from lamina.core.values.usage import InputTransformation, Usage
 
 FORMAT = 1
-# Raised when a model reads other text, or the same in another order: 2 has what is personal behind
-# what is shared, 3 has other words (`core/text/wording.py`). All of these can be laid out, so that
-# a session goes on with the bytes it has.
+# Increased whenever the rendered text or its order changes: 2 puts personal parts after shared
+# ones, 3 has different wording (`core/text/wording.py`). All versions can still be rendered, so
+# that a session continues with the bytes it has.
 RENDERER = 3
 RENDERERS = (1, 2, 3)
-# Raised when a wire gives other bytes for the same segments, as the renderer's is for texts.
+# Increased whenever a wire produces other bytes for the same segments.
 WIRE_FORM = 1
 
 
 class EntryBase(Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True, gc=False):
-    """`at` is the first key of every entry in canonical form; readers of damaged journals rely on
-    it, so no field of an entry may have a name that sorts before it."""
+    """The common fields of all entries. `at` is the first key of every entry in canonical format;
+    readers of damaged journals rely on it, so no entry field may have a name that sorts before
+    it."""
 
     id: str
     parent: str | None
@@ -35,7 +36,7 @@ class EntryBase(Struct, frozen=True, kw_only=True, tag_field="type", omit_defaul
 
 
 class SessionEntry(EntryBase, frozen=True, kw_only=True, tag="session"):
-    """The header of a session: what it started with."""
+    """The header of a session, with its initial configuration."""
 
     session: str
     system: tuple[SystemPart, ...] = ()
@@ -45,11 +46,11 @@ class SessionEntry(EntryBase, frozen=True, kw_only=True, tag="session"):
     # The items that apply to every turn.
     included: tuple[Item, ...] = ()
     workspace: str = ""
-    # The name of the agent it was opened with, and where that was. (Not `agent`: see above.)
+    # The name and location of the agent it was opened with. (Not `agent`: see above.)
     with_agent: str = ""
     with_agent_at: str = ""
-    # The include modes that the agent had then; from then on they belong to the session. Absent in
-    # headers written before these were recorded.
+    # The agent's include modes at that time; they then belong to the session. Absent in headers
+    # written before these were recorded.
     include_modes: dict[ItemId, Include] | None = None
     # The session this one was forked from, and the format it was imported from.
     forked_from: str = ""
@@ -57,7 +58,7 @@ class SessionEntry(EntryBase, frozen=True, kw_only=True, tag="session"):
     repaired_until: str = ""
     source: str = ""
     format: int = FORMAT
-    # Absent in headers written before there was a second renderer.
+    # Absent in headers older than the second renderer.
     renderer: int = 1
 
 
@@ -68,20 +69,20 @@ class ItemEntry(EntryBase, frozen=True, kw_only=True, tag="item"):
 
 
 class TransformEntry(EntryBase, frozen=True, kw_only=True, tag="context_transform"):
-    """A patch that was applied, and who made it."""
+    """An applied patch, and its transformer."""
 
     transformer: str
     patch: Patch
 
 
 class EphemeralEntry(EntryBase, frozen=True, kw_only=True, tag="ephemeral"):
-    """Texts for one request only, and operations on a copy of the envelope. They are never part of
-    a rebuilt context."""
+    """Text for one request only, and operations on a copy of the envelope. Never part of a rebuilt
+    context."""
 
     tool_texts: tuple[ToolText, ...] = ()
     messages: tuple[Message, ...] = ()
     patches: tuple[OnceOps, ...] = ()
-    # The hooks that did it, and what a person is shown about it.
+    # The hooks that made it, and its display for a person.
     hooks: tuple[str, ...] = ()
     displays: tuple[Display, ...] = ()
 
@@ -91,23 +92,22 @@ class MessageEntry(EntryBase, frozen=True, kw_only=True, tag="message"):
 
     message: Message
     interrupted: bool = False
-    # For imported answers, which reply to no request of ours.
+    # For imported answers, which answer no request of this session.
     usage: Usage | None = None
     model: str = ""
-    # For results that were cut or shortened before they were sent: the blob with the whole result,
-    # by call.
+    # For results cut or shortened before they were sent: the blob with the whole result, by call.
     whole_results: dict[str, str] = {}
 
 
 class RequestEntry(EntryBase, frozen=True, kw_only=True, tag="request"):
     """A request as it was about to be sent. The digests of its segments in wire order are those of
-    the request `base` up to `kept`, then `digests`; storing them all would make a journal grow with
-    the square of the session's length."""
+    the request `base` up to `kept`, followed by `digests`; storing all of them would make a journal
+    grow with the square of the session's length."""
 
     target: str
     context: RequestContext
-    # The leaf before everything that was written for this request: preparing again instead of
-    # committing starts a sibling there.
+    # The leaf before all entries written for this request: preparing it again instead of committing
+    # starts a sibling there.
     before: str
     base: str | None
     kept: int
@@ -117,9 +117,9 @@ class RequestEntry(EntryBase, frozen=True, kw_only=True, tag="request"):
     tokens: int
     cached_tokens: int
     calibration: float = 1.0
-    # The provider already refused this question once as too long.
+    # Whether the provider already refused this question as too long.
     retry: bool = False
-    # What produced the bytes: the wire and its form, and the renderer if it differs from the
+    # The producer of the bytes: the wire and its format, and the renderer if it differs from the
     # session's. Absent in records written before these were recorded.
     wire: str = ""
     wire_form: int = 1
@@ -130,8 +130,8 @@ class RequestEntry(EntryBase, frozen=True, kw_only=True, tag="request"):
     hides_pictures: bool = False
     # The name under which a provider keeps its prefix; a fork gets a new one.
     cache_key: str = ""
-    # What routes a request to the machine that has its prefix, if that is another name: sessions
-    # that start alike share it, and a fork keeps the one of its origin.
+    # The routing name, if different, that directs a request to the machine with its prefix: shared
+    # by sessions with the same beginning, and kept by forks.
     routing_key: str = ""
     # The digests of all segments, of everything else on the wire that the journal decides, and of
     # the model book's facts about the target.
@@ -141,7 +141,7 @@ class RequestEntry(EntryBase, frozen=True, kw_only=True, tag="request"):
 
 
 class ReplyEntry(EntryBase, frozen=True, kw_only=True, tag="reply"):
-    """Closes a request: the reply's data and what the provider reported as its cost. `provider_id`
+    """Closes a request, with the reply's data and the cost reported by the provider. `provider_id`
     is the provider's id for the answer, `missed` its own explanation of a cache miss,
     `transformations` what it removed from the request before the model saw it."""
 
@@ -157,8 +157,8 @@ class ReplyEntry(EntryBase, frozen=True, kw_only=True, tag="reply"):
 
 
 class FoundTool(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """A tool that the model found by searching: the version of the item that describes it, and how
-    well it matches."""
+    """A tool that the model found by searching: the item version that describes it, and how well it
+    matches."""
 
     item: ItemId
     version: str
@@ -166,10 +166,11 @@ class FoundTool(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False)
 
 
 class ResultEntry(EntryBase, frozen=True, kw_only=True, tag="result"):
-    """A tool has run while other calls of its turn still wait: it must not run again. The message
-    that answers all of them repeats the result. `whole` is the blob with the whole result, if it
-    was cut; `found` are the tools that a search for `query` returned, if recorded; `loads` are
-    those that the vendor loads; the others are described after the results."""
+    """The result of a tool that ran while other calls of its turn still wait: it must not run
+    again. The message that answers all of them repeats the result. `whole` is the blob with the
+    whole result, if it was cut; `found` are the tools returned by a search for `query`, if
+    recorded; `loads` are those that the vendor loads; the others are described after the
+    results."""
 
     result: ToolResult
     whole: str = ""
@@ -179,8 +180,8 @@ class ResultEntry(EntryBase, frozen=True, kw_only=True, tag="result"):
 
 
 class DecisionEntry(EntryBase, frozen=True, kw_only=True, tag="decision"):
-    """A person's decision about a call. If it allows the tool for the session, the tool runs
-    without asking from then on, as long as its definition has this digest."""
+    """A person's decision about a call. A tool allowed for the session then runs without asking, as
+    long as its definition has this digest."""
 
     call_id: str
     tool: ItemId
@@ -189,21 +190,21 @@ class DecisionEntry(EntryBase, frozen=True, kw_only=True, tag="decision"):
 
 
 class SettingsEntry(EntryBase, frozen=True, kw_only=True, tag="settings"):
-    """The settings from here on. `replaces` names options that are replaced by settings of the same
-    name."""
+    """Changed settings, in effect from this entry on. `replaces` names options that are replaced by
+    settings of the same name."""
 
     settings: Settings
     replaces: tuple[str, ...] = ()
 
 
 class ModelEntry(EntryBase, frozen=True, kw_only=True, tag="model"):
-    """The session uses another target from here on."""
+    """A change of target, in effect from this entry on."""
 
     target: str
 
 
 class PinEntry(EntryBase, frozen=True, kw_only=True, tag="pin"):
-    """Pinned items are essential, named every turn, and survive boundaries."""
+    """A change of pins. Pinned items are essential, named every turn, and survive boundaries."""
 
     item: ItemId
     version: str = ""
@@ -211,22 +212,23 @@ class PinEntry(EntryBase, frozen=True, kw_only=True, tag="pin"):
 
 
 class LeaveEntry(EntryBase, frozen=True, kw_only=True, tag="leave"):
-    """The current turn was left without a final answer; the next message starts another one."""
+    """The current turn was abandoned without a final answer; the next message starts another
+    one."""
 
 
 class ForgetEntry(EntryBase, frozen=True, kw_only=True, tag="forget"):
-    """The item leaves the library at the next boundary."""
+    """A forgotten item, which leaves the library at the next boundary."""
 
     item: ItemId
 
 
-# A session's state of an item: added by hand, kept out, or as its agent has it.
+# An item's state in a session: added by hand, removed, or as its agent has it.
 Membership = Literal["manual", "removed", "default"]
 
 
 class IncludeEntry(EntryBase, frozen=True, kw_only=True, tag="include"):
-    """A person added a rule, a reference or a tool to the session, or removed it. `name` is the
-    name by which a model knows the tool."""
+    """A rule, reference or tool that a person added to the session or removed from it. `name` is
+    the model's name for the tool."""
 
     item: ItemId
     membership: Membership
@@ -234,7 +236,7 @@ class IncludeEntry(EntryBase, frozen=True, kw_only=True, tag="include"):
 
 
 class AdoptEntry(EntryBase, frozen=True, kw_only=True, tag="adopt"):
-    """The session adopted the files of its agent: the include modes from here on, and the agent's
+    """An adoption of the agent's files: the include modes in effect from here on, and the agent's
     location."""
 
     include_modes: dict[ItemId, Include]
@@ -243,45 +245,45 @@ class AdoptEntry(EntryBase, frozen=True, kw_only=True, tag="adopt"):
 
 
 class LeafEntry(EntryBase, frozen=True, kw_only=True, tag="leaf"):
-    """The chosen position is the parent of this entry; the session continues there. `warm_at` is
-    when the last request on the path there was last sent as the start of another request, on the
-    branch that was left. `left` is where the session was, if it came here to ask again: it goes
-    back there unless an answer follows here."""
+    """A move to the parent of this entry, where the session continues. `warm_at` is when the last
+    request on that path was last sent as the start of another request, on the abandoned branch.
+    `left` is the previous position if the session came here to ask again: it returns there unless
+    an answer follows here."""
 
     warm_at: float = 0.0
     left: str = ""
 
 
 class LabelEntry(EntryBase, frozen=True, kw_only=True, tag="label"):
-    """A person's name for an entry; an empty label removes it."""
+    """A person's label for an entry; an empty label removes it."""
 
     target: str
     label: str = ""
 
 
 class BranchSummaryEntry(EntryBase, frozen=True, kw_only=True, tag="branch_summary"):
-    """The outcome of an abandoned branch, passed to the model on this one."""
+    """The outcome of an abandoned branch, passed to the model on the current one."""
 
     branch: str
     summary: str
 
 
 class InfoEntry(EntryBase, frozen=True, kw_only=True, tag="info"):
-    """The session's name, given by a person."""
+    """The session name given by a person."""
 
     name: str
 
 
 class OpeningEntry(EntryBase, frozen=True, kw_only=True, tag="opening"):
-    """The session was reopened with other arguments than the last time, by digest; options and the
-    items that apply to every turn are replaced by those here."""
+    """A reopening of the session with changed arguments, by digest; options and the items that
+    apply to every turn are replaced by those here."""
 
     given: dict[str, str]
     options: Options | None = None
     included: tuple[Item, ...] | None = None
 
 
-# When a message is picked up: with the next request, or after the answer.
+# When a message is delivered: with the next request, or after the answer.
 Delivery = Literal["steer", "follow_up"]
 
 
@@ -294,30 +296,30 @@ class InboxEntry(EntryBase, frozen=True, kw_only=True, tag="inbox"):
     taken: str = ""
 
 
-# The kind of a custom entry that reports an error: where, and the problem.
+# The kind of custom entry that reports an error: its location and the problem.
 PROBLEM = "lamina.problem"
-# Custom entries of this kind record what was run for a planned request.
+# The kind of custom entry that records what was run for a planned request.
 PLANNED = "lamina.planned"
-# Requests outside the turns, with their usage and cost: one that planned calls, one for a summary,
-# one that created an explicit cache; and the cost of storing that cache.
+# The kind of custom entry for requests outside the turns, with their usage and cost: for planned
+# calls, for a summary, and to create an explicit cache; also the cost of storing that cache.
 PLAN = "lamina.plan"
 SUMMARIZED = "lamina.summarized"
 CACHE = "lamina.cache"
 STORAGE = "lamina.cache_storage"
-# The bytes of a blob, after the entries of a journal that was exported with its blobs.
+# The bytes of a blob, after the entries of a journal exported with its blobs.
 BLOB = "lamina.blob"
 
 
 class CustomEntry(EntryBase, frozen=True, kw_only=True, tag="custom"):
-    """Data of an application or another system; not part of any context."""
+    """Data from an application or another system; never part of a context."""
 
     kind: str
     data: Any = None
 
 
 class UnknownEntry(EntryBase, frozen=True, kw_only=True, tag="unknown"):
-    """An entry of a type that this version does not know. It keeps its fields and its place in the
-    tree for a version that does."""
+    """An entry of a type unknown to this version. It keeps its fields and its place in the tree for
+    a version that supports it."""
 
     kind: str
     fields: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""The envelope: everything a request is made from, as values."""
+"""Defines the envelope: everything a request is made from, as values."""
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
@@ -14,7 +14,7 @@ from lamina.core.values.struct_fields import settle_fields
 from lamina.errors import InvalidSetting
 
 LIBRARY = "library"
-# The parts of L1 about one person: these, and all whose names start like the last one.
+# The parts of L1 about one person: these, and all whose names start with the prefix.
 _PERSONAL, _PERSONAL_PREFIX = ("memory", "user"), "user_"
 
 
@@ -41,8 +41,8 @@ class SystemOrder(Struct, frozen=True, kw_only=True):
 def order_parts(
     parts: Iterable[SystemPart], *, shared_first: bool, library_first: bool
 ) -> SystemOrder:
-    """Return the parts as given or, with `shared_first`, with personal parts last: two people who
-    use one agent then share everything before them. With `library_first`, that includes the
+    """Return the parts as given or, with `shared_first`, with personal parts last, so that two
+    people who use one agent share everything before them. With `library_first`, that includes the
     library."""
     parts = tuple(parts)
     if not shared_first:
@@ -56,7 +56,7 @@ def order_parts(
 
 class SystemParts(tuple[SystemPart, ...]):
     """The parts of a system prompt in order, and `compiled`: the text sent for them, with the
-    library at its place among them. Sessions and hooks give out this text whole; it is built on
+    library in its place among them. Sessions and hooks expose this text as a whole; it is built on
     first access."""
 
     _compile: Callable[[], str] | None
@@ -75,34 +75,34 @@ class SystemParts(tuple[SystemPart, ...]):
 
     @cached_property
     def compiled(self) -> str:
-        """The system prompt as a model gets it."""
+        """The system prompt as sent to a model."""
         if self._compile is not None:
             return self._compile()
         return "\n\n".join(text for part in self if (text := part.text.strip()))
 
 
 class LaidItem(Struct, frozen=True, kw_only=True):
-    """An item version that stands in the system library."""
+    """An item version in the system library."""
 
     item: ItemId
     version: str
 
 
 class Options(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a model should answer; None leaves a choice to the vendor. Options are not in the prefix,
-    so changing them does not affect the cache."""
+    """Options for a model's answer; None leaves a choice to the vendor. Options are not in the
+    prefix, so changing them does not affect the cache."""
 
     temperature: float | None = None
-    """How much chance there is in the answer, from 0 to 2."""
+    """The randomness of the answer, from 0 to 2."""
     top_p: float | None = None
-    """The share of likely words that is drawn from, from 0 to 1."""
+    """The share of likely words to sample from, from 0 to 1."""
     max_tokens: int | None = None
-    """How long the answer may be."""
+    """The maximum length of the answer."""
     reasoning: str | None = None
-    """How much a model is to think before it answers, in the vendor's own word, as `low`. Vendors
-    have no such word as `off`: nothing is sent of it."""
+    """The reasoning effort, in the vendor's own words, such as `low`. For `off`, which no vendor
+    accepts, nothing is sent."""
     schema: dict[str, Any] | None = None
-    """What an answer must be, as a JSON schema; its keys are put in order, as a tool's are."""
+    """The JSON schema of the answer; its keys are sorted, like those of a tool schema."""
 
     def __post_init__(self) -> None:
         settle_fields(self)
@@ -126,15 +126,15 @@ class Envelope(Struct, frozen=True, kw_only=True):
 
     system: SystemParts = SystemParts()
     library: tuple[LaidItem, ...] = ()
-    # The items laid down because they apply to every turn, in whatever version.
+    # The items laid down because they apply to every turn, in any version.
     always: frozenset[ItemId] = frozenset()
     # The tools that may be called.
     tools: tuple[ToolDefinition, ...] = ()
-    # The list as it is on the wire, if that has more tools: removed ones that could be barred
+    # The list as it is on the wire, if longer: it still contains removed tools that could be barred
     # without moving a byte. Empty if it is the same.
     listed: tuple[ToolDefinition, ...] = ()
     cached: Chain[Message] = Chain()
-    # Text for the next request only; always after everything cached that precedes it.
+    # Text for the next request only; always after all cached content before it.
     tool_texts: tuple[ToolText, ...] = ()
     uncached: tuple[Message, ...] = ()
     options: Options = Options()
@@ -145,5 +145,5 @@ class Envelope(Struct, frozen=True, kw_only=True):
 
     @property
     def tool_list(self) -> tuple[ToolDefinition, ...]:
-        """The tools that are on the wire."""
+        """The tools on the wire."""
         return self.listed or self.tools

@@ -1,5 +1,5 @@
-"""The events of a turn, for observers. Events only report: the outcome of a turn is in its answer
-and in the journal."""
+"""Defines the events of a turn, for observers. Events only report: the outcome of a turn is in its
+answer and in the journal."""
 
 from typing import Literal
 
@@ -13,8 +13,8 @@ from lamina.core.values.tool import Decision, OfferedTool
 from lamina.core.values.usage import Usage
 
 BlockKind = Literal["text", "thinking", "action"]
-# Why a turn ended: answered, stopped by a person, out of requests, calls wait for a decision, or
-# calls that nothing here runs.
+# Why a turn ended: answered, stopped by a person, out of requests, waiting for a decision on calls,
+# or ended with calls that nothing here runs.
 Ending = Literal["answered", "aborted", "limit", "waiting", "called"]
 
 
@@ -32,7 +32,7 @@ class RequestStarted(EventBase, frozen=True, kw_only=True, tag="request"):
 
 
 class HookShown(EventBase, frozen=True, kw_only=True, tag="display"):
-    """What a hook wants a person to see about its change."""
+    """A hook has information about its change for a person."""
 
     hook: str
     display: Display
@@ -68,15 +68,15 @@ class BlockEnded(EventBase, frozen=True, kw_only=True, tag="block_end"):
 
 
 class AnswerHeld(EventBase, frozen=True, kw_only=True, tag="answer_held"):
-    """An answer arrives and is held back for hooks that change answers: the blocks follow once the
+    """An answer arrives but is held back for hooks that change answers: the blocks follow once the
     hooks are done."""
 
     hooks: tuple[str, ...]
 
 
 class AnswerChanged(EventBase, frozen=True, kw_only=True, tag="answer_changed"):
-    """Hooks that had not declared it changed an answer after its blocks were reported: `text` is
-    kept instead."""
+    """An answer was changed after its blocks were reported, by hooks that had not declared this:
+    `text` is kept instead."""
 
     hooks: tuple[str, ...]
     text: str
@@ -90,7 +90,7 @@ class ToolStarted(EventBase, frozen=True, kw_only=True, tag="tool_call"):
 
 
 class ToolFinished(EventBase, frozen=True, kw_only=True, tag="tool_result"):
-    """A tool has run; `result` is what the model gets."""
+    """A tool has run; `result` is sent to the model."""
 
     result: ToolResult
     seconds: float = 0.0
@@ -111,7 +111,7 @@ class ApprovalDecided(EventBase, frozen=True, kw_only=True, tag="decision"):
 
 
 class UsageReported(EventBase, frozen=True, kw_only=True, tag="usage"):
-    """What a request cost, in tokens and money, and how long the first word took to arrive."""
+    """The cost of a request in tokens and money, and the time until its first word arrived."""
 
     request: str
     usage: Usage
@@ -123,20 +123,20 @@ class UsageReported(EventBase, frozen=True, kw_only=True, tag="usage"):
 
 
 class WarningIssued(EventBase, frozen=True, kw_only=True, tag="warning"):
-    """Something a person should know."""
+    """A warning for a person."""
 
     text: str
 
 
 class SummaryStep(EventBase, frozen=True, kw_only=True, tag="summary"):
-    """History is too long for one summary: a part of it is being summarised."""
+    """A part of history is being summarized, because all of it is too long for one summary."""
 
     step: int
     of: int
 
 
 class RequestRetried(EventBase, frozen=True, kw_only=True, tag="retry"):
-    """The request is sent again, made smaller; what was streamed of it before is void."""
+    """The request is sent again, made smaller; anything streamed for it before is void."""
 
     reason: str
 

@@ -1,5 +1,5 @@
-"""Items: one artefact, one identity, wherever it comes from; one version per content. And the kinds
-of items, one row each.
+"""Items: one identity per artefact, regardless of its source, and one version per content. Also
+defines the item kinds, one table row each.
 
 Law: a kind's traits are written in its row, and other rooms read the row instead of listing kinds.
 A new kind needs a row here, a reader in `workspace/item_reader.py` if it is a file, and a rendering
@@ -21,8 +21,8 @@ ItemKind = Literal[
 ITEM_KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 
 Shape = Literal["attached", "active", "web_tab"]
-# The kinds of items: a file of the workspace, a part of one (its key is a path, a "#" and the
-# part), a group of files, a web page, or something that belongs to an agent.
+# The natures of items: a workspace file, part of a file (its key is a path, a "#" and the part), a
+# group of files, a web page, an agent's guide, or an agent's tool.
 Nature = Literal["file", "part", "group", "page", "guide", "tool"]
 Element = Literal["title", "path", "url", "name", "ctime", "mtime", "start_line", "end_line"]
 
@@ -48,34 +48,34 @@ class KindTraits(Struct, frozen=True, kw_only=True):
     """The traits of a kind of item."""
 
     nature: Nature
-    # Its place among the attachments of one turn; lower numbers come first.
+    # Its rank among a turn's attachments; lower numbers come first.
     rank: int
-    # How a model reads it: the tag around it, the elements before its content (all but `title`
-    # contain a part of its key or a time), and what surrounds the content.
+    # For models: the enclosing tag, the elements before the content (all but `title` contain a part
+    # of the key or a time), and the delimiters of the content.
     tag: str
     head: tuple[Element, ...]
     body: str = CONTENT
-    # Whether its file name serves as its title if it has none.
+    # Whether its file name is used if it has no title.
     has_title: bool = False
-    # A shape in which it has a different tag.
+    # A shape that has a different tag.
     shape: Shape | None = None
     shape_tag: str = ""
-    # Whether it consists of lines that can be attached separately. Folders bring such files in.
+    # Whether it consists of lines that can be attached separately. Folders include such files.
     has_lines: bool = False
     # Whether its first line explains the others and is shown with them.
     has_header: bool = False
     # Whether the globs of rules are matched against its path.
     meets_globs: bool = False
-    # Whether it stays in the library when room is short, even if not marked essential.
+    # Whether it stays in the library when space is short, even if not marked essential.
     is_binding: bool = False
-    # The section that shows it in a chat's Markdown; empty if none does.
+    # The section for it in a chat's Markdown; empty if there is none.
     chat_section: str = ""
-    # Files with these suffixes are of this kind. If a file turns out not to be, or if the other
-    # kind is requested, it is read as that other kind.
+    # The suffixes of files of this kind. A file that turns out to be of another kind, or is
+    # requested as one, is read as that other kind.
     suffixes: tuple[str, ...] = ()
     other_kind: "ItemKind | None" = None
-    # How its key is parsed, as a regular expression with named parts, and the label people see,
-    # made from these; if empty, the label is the key.
+    # The regular expression with named groups that parses its key, and the label shown to people,
+    # made from these groups; if empty, the label is the key.
     key_pattern: str = "(?P<key>.*)"
     label: str = ""
 
@@ -120,7 +120,7 @@ TRAITS: dict[ItemKind, KindTraits] = {
     "reference": KindTraits(
         nature="guide", rank=120, tag="reference_context", head=("name",), body="Reference: {}"
     ),
-    # Its own text starts with its name.
+    # The content already starts with its name.
     "tool": KindTraits(nature="tool", rank=110, tag="tool_context", head=(), body="{}"),
     "pdf": KindTraits(
         nature="file", rank=30, tag="embedded_pdf", head=("title", "name"), meets_globs=True,
@@ -136,7 +136,7 @@ TRAITS: dict[ItemKind, KindTraits] = {
         suffixes=(".csv", ".tsv"), other_kind="file",
     ),
 }  # fmt: skip
-# The place of items shown in another shape among a turn's attachments.
+# The ranks of items shown in other shapes.
 SHAPE_RANKS: dict[Shape, int] = {"active": 0, "web_tab": 100}
 
 
@@ -148,7 +148,7 @@ FILE_KINDS = _kinds("file")
 PART_KINDS = _kinds("part")
 GROUP_KINDS = _kinds("group")
 GUIDE_KINDS = _kinds("guide")
-# These belong to an agent; everything else is attached by people.
+# These kinds belong to an agent; all others are attached by people.
 MEMBER_KINDS = _kinds("guide", "tool")
 KIND_OF_SUFFIX: dict[str, ItemKind] = {
     suffix: kind for kind, traits in TRAITS.items() for suffix in traits.suffixes
@@ -156,14 +156,13 @@ KIND_OF_SUFFIX: dict[str, ItemKind] = {
 
 
 def suffix_of(path: str) -> str:
-    """Return a file's suffix in lower case, with its dot; a name that starts with a dot has
-    none."""
+    """Return a file's suffix in lower case, with its dot; empty for names that start with a dot."""
     stem, dot, suffix = path.rpartition("/")[2].rpartition(".")
     return f"{dot}{suffix.lower()}" if stem else ""
 
 
 def kind_of_file(path: str, wanted: str = "") -> ItemKind:
-    """Return the item kind of a file by its name, or the requested kind if the file can be that,
+    """Return the item kind of a file by its name, or the `wanted` kind if the file can be that,
     too."""
     kind = KIND_OF_SUFFIX.get(suffix_of(path), "file")
     other = TRAITS[kind].other_kind
@@ -194,24 +193,24 @@ def item_id(kind: ItemKind, key: str) -> ItemId:
 
 
 def kind_of(item: ItemId) -> ItemKind:
-    """Return the kind of an item. Ids written by a later version may have one that is not in the
-    table."""
+    """Return the kind of an item. Ids written by a later version may have an unlisted kind."""
     return cast(ItemKind, item.partition(":")[0])
 
 
 def is_guidance(item: ItemId) -> bool:
-    """Return whether it is a rule or a reference: named as a set in force, not turn by turn."""
+    """Return whether an item is a rule or a reference: named in the list in force, not turn by
+    turn."""
     return kind_of(item) in GUIDE_KINDS
 
 
 def is_binding(item: ItemId) -> bool:
-    """Return whether an item stays when room is short, even if not marked essential."""
+    """Return whether an item stays when space is short, even if not marked essential."""
     return kind_of(item) in _BINDING_KINDS
 
 
 def is_member(item: ItemId) -> bool:
-    """Return whether it is a rule, a reference or a tool: an agent brings these, nobody attaches
-    them."""
+    """Return whether an item is a rule, a reference or a tool: provided by an agent, never attached
+    by people."""
     return kind_of(item) in MEMBER_KINDS
 
 
@@ -220,7 +219,7 @@ def key_of(item: ItemId) -> str:
 
 
 def file_of(item: ItemId) -> str:
-    """Return the path of the file that an item is, or is part of; empty for other items."""
+    """Return the path of the file that an item is or belongs to; empty for other items."""
     kind, _, key = item.partition(":")
     if kind in PART_KINDS:
         return key.rpartition("#")[0] or key
@@ -228,11 +227,11 @@ def file_of(item: ItemId) -> str:
 
 
 def reference_to(item: ItemId) -> str:
-    """Return the reference under which a workspace finds an item again; empty if it does not come
-    from one."""
+    """Return the reference by which a workspace can find an item again; empty if the item is from
+    elsewhere."""
     kind, _, key = item.partition(":")
     if kind in FILE_KINDS:
-        # The path is enough, unless it would be read as another kind.
+        # The path suffices, unless it would be read as another kind.
         return key if kind_of_file(key) == kind_of_file(key, kind) else item
     return item if kind in PART_KINDS + GROUP_KINDS else ""
 
@@ -243,31 +242,31 @@ def note_id(path: str) -> ItemId:
 
 
 def selection_id(path: str, start_line: int, end_line: int) -> ItemId:
-    """Return the id of the lines `start_line` to `end_line` of a file."""
+    """Return the id of lines `start_line` to `end_line` of a file."""
     return item_id("selection", f"{path}#L{start_line}-L{end_line}")
 
 
 def query_id(path: str, query: str) -> ItemId:
-    """Return the id of the result of a query in a note."""
+    """Return the id of a query result in a note."""
     digest = hashlib.sha256(query.encode("utf-8", "surrogatepass")).hexdigest()
     return item_id("query", f"{path}#{digest[:16]}")
 
 
 def tool_id(server: str, name: str) -> ItemId:
-    """Return the id of a tool from its server and its name. A slash in the server's own name is
-    written `%2F`, so that the first slash ends it."""
+    """Return the id of a tool from its server and its name. A slash in the server name is escaped
+    as `%2F`, so that the first slash ends it."""
     place = server.replace("%", "%25").replace("/", "%2F")
     return item_id("tool", f"{place}/{name}")
 
 
 def url_id(url: str) -> ItemId:
-    """Return the id of a page, the same for all spellings of its address."""
+    """Return the id of a web page, the same for all spellings of its address."""
     return item_id("url", canonical_url(url))
 
 
 def canonical_url(url: str) -> str:
-    """Return the full URL in one spelling: scheme and host in lower case, no fragment, one form for
-    a YouTube video in any of its address forms."""
+    """Return the canonical full URL: scheme and host in lower case, no fragment, one format for all
+    YouTube video addresses."""
     text = url.strip()
     if "://" not in text:
         text = f"https://{text}"
@@ -294,7 +293,7 @@ def canonical_url(url: str) -> str:
 
 
 class Picture(Struct, frozen=True, kw_only=True):
-    """An image by digest; its bytes are a blob beside the journal."""
+    """An image by digest; its bytes are stored as a blob beside the journal."""
 
     digest: str
     media_type: str
@@ -312,10 +311,10 @@ class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ctime: str = ""
     mtime: str = ""
     pictures: tuple[Picture, ...] = ()
-    # How many further references it has that are not shown; stated, but not part of the version.
+    # The number of further pictures that are not shown; stated, but not part of the version.
     unseen_pictures: int = 0
     version: str = ""
-    # The workspace it was read from. Empty in a journal, which belongs to one.
+    # The workspace it was read from. Empty in a journal, which belongs to one workspace.
     workspace: str = ""
 
     def __post_init__(self) -> None:
@@ -334,25 +333,27 @@ class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def content_version(content: str, pictures: tuple[Picture, ...] = ()) -> str:
-    """sha256 of the content's bytes (as `sha256sum` prints for a text file), then of its images."""
+    """Return the sha256 of the content's bytes (as printed by `sha256sum` for a text file),
+    followed by its images."""
     digest = hashlib.sha256(content.encode("utf-8", "surrogatepass"))
     for picture in pictures:
-        # A byte that no text encodes to, so that text cannot pass for an image.
+        # A byte that never occurs in encoded text, so that text cannot pass for an image.
         digest.update(b"\xff" + picture.digest.encode())
     return digest.hexdigest()
 
 
 Include = Literal["always", "manual", "agent"]
 
-# How an item came along with another one.
+# The ways an item can come along with another one.
 _BROUGHT = ("embed", "query", "folder", "tag")
 
 
 class Provenance(Struct, frozen=True, kw_only=True):
-    """How an item came to be in a turn. It is recorded with the request exactly as found."""
+    """The origin of an item in a turn. Recorded with the request exactly as found."""
 
     include: Include = "manual"
-    # For items chosen for a question: how well they match, how they were found, and from what.
+    # For items chosen for a question: how well they match, how they were found, and from which
+    # source.
     score: float | None = None
     origin: str = ""
     source: str = ""
@@ -363,7 +364,7 @@ class Provenance(Struct, frozen=True, kw_only=True):
 
     @property
     def brought_by(self) -> str:
-        """The folder, tag or note it came along with; empty if it was named directly."""
+        """The folder, tag or note that brought it; empty if it was named directly."""
         return self.source if self.origin in _BROUGHT else ""
 
 
@@ -382,12 +383,12 @@ class Attachment(Struct, frozen=True, kw_only=True):
 
     @property
     def is_essential(self) -> bool:
-        """Whether it is never left out."""
+        """Whether it must never be left out."""
         return self.essential or self.priority <= ESSENTIAL
 
 
 class AttachmentSpec(Struct, frozen=True, kw_only=True):
-    """What a caller attaches: a reference into the workspace or an item, and its priority."""
+    """An attachment as given by a caller: a workspace reference or an item, and its priority."""
 
     what: str | Item
     priority: int = MEDIUM
@@ -396,8 +397,8 @@ class AttachmentSpec(Struct, frozen=True, kw_only=True):
 
 
 class Excerpt(Struct, frozen=True, kw_only=True):
-    """A part of a text. `secrets` are the kinds of secrets of which it contains a piece, judged in
-    the whole text; `safe` is the part without them, and empty if there are none."""
+    """Part of a text. `secrets` are the kinds of secrets in it, including partial ones, judged in
+    the whole text; `safe` is the part without them, empty if there are none."""
 
     text: str
     safe: str = ""
@@ -405,8 +406,8 @@ class Excerpt(Struct, frozen=True, kw_only=True):
 
 
 class LoadedItem(Struct, frozen=True, kw_only=True):
-    """An item as it was read, with the bytes of its images. If it is part of something larger, its
-    content is the `excerpt`. If it came along with something else, `provenance` says so."""
+    """An item as read, with the bytes of its images. For part of something larger, its content is
+    the `excerpt`. If another item brought it, `provenance` says so."""
 
     item: Item
     excerpt: Excerpt | None = None

@@ -1,4 +1,5 @@
-"""Messages: a role and blocks. Attachments of a turn are stored as references, not as text."""
+"""Defines messages: a role and blocks. Attachments of a turn are stored as references, not as
+text."""
 
 from typing import Any, Literal
 
@@ -9,25 +10,25 @@ from lamina.core.values.item import ItemId, Picture, Shape
 
 Role = Literal["user", "assistant", "tool"]
 
-# A session has very many of these values, and none can be part of a cycle: with `gc=False` the
-# garbage collector skips them.
+# A session has very many of these values, and none can be part of a cycle: `gc=False` lets the
+# garbage collector skip them.
 
 
 class Text(Struct, frozen=True, gc=False, tag="text"):
-    """A block of a message: text."""
+    """A text block of a message."""
 
     text: str
 
 
 class Image(Struct, frozen=True, gc=False, tag="image"):
-    """A block of a message: a picture, by its digest."""
+    """A picture block of a message, by digest."""
 
     picture: Picture
 
 
 class ToolCall(Struct, frozen=True, gc=False, tag="tool_call", kw_only=True):
-    """A tool call by the model. `arguments` is the JSON text exactly as the model wrote it: sent
-    bytes do not move."""
+    """A tool call by the model. `arguments` is the JSON text exactly as the model wrote it, because
+    sent bytes must not move."""
 
     id: str
     name: str
@@ -36,7 +37,7 @@ class ToolCall(Struct, frozen=True, gc=False, tag="tool_call", kw_only=True):
 
 
 class ToolResult(Struct, frozen=True, gc=False, tag="tool_result", kw_only=True):
-    """The result of a call: the text that the model gets for it."""
+    """The result of a call, as text for the model."""
 
     call_id: str
     name: str
@@ -45,17 +46,17 @@ class ToolResult(Struct, frozen=True, gc=False, tag="tool_result", kw_only=True)
 
 
 class ThinkingBinding(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """What a block of thinking is bound to. `prefix` is the digest of everything before it except
-    other thinking; empty if its model binds nothing. `follows` is the thinking before it, by the
-    digest of its signature; empty if there was none."""
+    """The binding of a thinking block. `prefix` is the digest of everything before it except other
+    thinking; empty if its model binds nothing. `follows` is the preceding thinking, by the digest
+    of its signature; empty if there was none."""
 
     prefix: str = ""
     follows: str = ""
 
 
 class Thinking(Struct, frozen=True, gc=False, tag="thinking", kw_only=True):
-    """A model's thinking, and what its provider needs to accept it back. `binding` is missing where
-    it was not recorded; it is not sent."""
+    """A model's thinking, and what its provider needs to accept it back. `binding` is missing if it
+    was not recorded; it is never sent."""
 
     text: str = ""
     signature: str = ""
@@ -64,13 +65,13 @@ class Thinking(Struct, frozen=True, gc=False, tag="thinking", kw_only=True):
     binding: ThinkingBinding | UnsetType = UNSET
 
 
-# An item is sent in full once; after that a turn only names it.
+# An item is sent in full once; later turns only name it.
 Form = Literal["full", "named"]
 
 
 class Use(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """One item in one turn. `replaces` says that an earlier version stands above and has changed;
-    `ordinal` and `shown` say which of several standing versions applies again."""
+    """The use of one item in one turn. `replaces` says that an earlier, outdated version stands
+    above; `ordinal` and `shown` say which of several standing versions applies again."""
 
     item: ItemId
     version: str
@@ -82,14 +83,14 @@ class Use(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
 
 class AbsentAttachment(Struct, frozen=True, gc=False, kw_only=True):
-    """An attachment that the model does not get, in the words it reads instead."""
+    """An attachment that is not sent, with the words sent in its place."""
 
     label: str
     why: str
 
 
 class Context(Struct, frozen=True, gc=False, tag="context", kw_only=True, omit_defaults=True):
-    """What was attached to a message. `in_force` is set when the rules in force changed."""
+    """The attachments of a message. `in_force` is set if the rules in force changed."""
 
     uses: tuple[Use, ...] = ()
     absent: tuple[AbsentAttachment, ...] = ()
@@ -108,7 +109,7 @@ class LoadedTool(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True
 
 class LoadedTools(Struct, frozen=True, gc=False, tag="loaded_tools", kw_only=True):
     """The tools that the result of `call_id`, in the same message, loads for `model`. For any other
-    model they are described in that result."""
+    model, that result describes them."""
 
     call_id: str
     model: str
@@ -119,9 +120,9 @@ Block = Text | Image | ToolCall | ToolResult | Thinking | Context | LoadedTools
 
 
 class Message(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """A message of the conversation: a role and its blocks. `custom_type` is an application's name
-    for a message of its own, which the model reads like any other; people see it only if `shown` is
-    set. `model` is the one whose thinking it contains, if known."""
+    """A message of the conversation: a role and its blocks. `custom_type` is set by an application
+    for its own messages, which the model reads like any other; people see them only if `shown` is
+    set. `model` is the author of the thinking in it, if known."""
 
     role: Role
     blocks: tuple[Block, ...]
@@ -131,7 +132,7 @@ class Message(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     model: str = ""
 
     def thought_by(self, model: str) -> "Message":
-        """Return the message; if it contains signed thinking, marked as written by `model`."""
+        """Return the message with any signed thinking marked as written by `model`."""
         signed = (isinstance(b, Thinking) and (b.signature or b.redacted) for b in self.blocks)
         return replace(self, model=model) if any(signed) else self
 
@@ -152,9 +153,9 @@ class Message(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
     @property
     def text(self) -> str:
-        """Its text, without calls, thinking and attachments."""
+        """The text, without calls, thinking and attachments."""
         blocks = self.blocks
-        # Nearly all messages consist of one text.
+        # Nearly all messages consist of a single text block.
         if len(blocks) == 1 and isinstance(only := blocks[0], Text):
             return only.text
         return "".join([block.text for block in blocks if isinstance(block, Text)])
@@ -174,7 +175,7 @@ class Message(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
     @property
     def loads(self) -> dict[str, LoadedTools]:
-        """The tools that its results load, by call; only for results that are present."""
+        """The tools loaded by its results, by call; only for results that are present."""
         if self.role != "tool":
             return {}
         loads = {block.call_id: block for block in self.blocks if isinstance(block, LoadedTools)}
@@ -189,9 +190,9 @@ class Message(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
 class ToolText(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """The result of a planned tool as text for this request only: uncached, gone next turn.
-    `time_range` is the time span searched, in words; its block says so. `citations` are the numbers
-    of its sources, if an answer has to cite them: if all texts of a request have some, a target
-    that can be held to it writes no statement without one."""
+    `time_range` is the time span searched, in words, stated in its block. `citations` are the
+    numbers of its sources, if an answer has to cite them: if all texts of a request have some, a
+    target that enforces citations writes no statement without one."""
 
     name: str
     text: str
@@ -200,9 +201,9 @@ class ToolText(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
 
 class ToolDefinition(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A tool as the model sees it; serialisable, matched to an implementation by name.
+    """A tool as the model sees it; serializable, matched to an implementation by name.
 
-    Keys of the schema are sorted: a journal that is read back must give the same bytes.
+    Keys of the schema are sorted: a journal that is read back must produce the same bytes.
     """
 
     name: str
@@ -214,7 +215,7 @@ class ToolDefinition(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def sort_keys(value: Any) -> Any:
-    """Return a JSON value with the keys of its objects sorted."""
+    """Return a JSON value with sorted object keys."""
     match value:
         case dict():
             return {key: sort_keys(value[key]) for key in sorted(value)}

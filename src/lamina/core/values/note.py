@@ -1,4 +1,4 @@
-"""Notes: what is known about a note without its text, and the passages that are searched."""
+"""Defines metadata of notes, the passages that are searched, and search results."""
 
 from typing import Any, Literal
 
@@ -8,11 +8,11 @@ from lamina.core.values.item import ItemId
 
 
 class Passage(Struct, frozen=True, array_like=True, gc=False):
-    """A stretch of a note that is searched separately: its lines from `start` to `end`, counted
-    from 1, both included. `heading` is the trail of headings above it, such as `Setup > Linux`;
-    `anchor` is the innermost of them, as the note spells it. `digest` is the sha256 of the searched
-    text, which starts with the note's title and the trail. A line that is too long for one passage
-    is split into several: `part` is then the start and end in that line, in characters."""
+    """A part of a note that is searched separately: the lines from `start` to `end`, counted from
+    1, both included. `heading` is the path of headings above it, such as `Setup > Linux`; `anchor`
+    is the innermost of them, as spelled in the note. `digest` is the sha256 of the searched text,
+    which starts with the note's title and the heading path. A line too long for one passage is
+    split into several: `part` is then the start and end in that line, in characters."""
 
     start: int
     end: int
@@ -23,9 +23,9 @@ class Passage(Struct, frozen=True, array_like=True, gc=False):
 
 
 class ListItem(Struct, frozen=True, array_like=True, gc=False):
-    """An item of a list, on a line counted from 0, as Dataview counts. `parent` is the line of its
-    parent item, or -1; `status` is the text between a task's brackets, None if it is not a task;
-    `heading` is the one above it; `block` is its name after `^`."""
+    """A list item, on a line counted from 0, as Dataview counts. `parent` is the line of its parent
+    item, or -1; `status` is the text between a task's brackets, None if it is not a task; `heading`
+    is the one above it; `block` is its name after `^`."""
 
     line: int
     line_count: int
@@ -38,7 +38,7 @@ class ListItem(Struct, frozen=True, array_like=True, gc=False):
 
 
 class NoteQuery(Struct, frozen=True, array_like=True, gc=False):
-    """A query in a note: a block of the query language, a search block, all queries within its text
+    """A query in a note: a block of the query language, a search block, all queries within the text
     (one per line), or a script, which is never run."""
 
     kind: Literal["block", "search", "inline", "script"]
@@ -46,15 +46,15 @@ class NoteQuery(Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def key(self) -> str:
-        """What distinguishes it from the note's other queries."""
+        """The key that distinguishes it from the note's other queries."""
         return self.text if self.kind in ("block", "inline") else f"{self.kind}: {self.text}"
 
 
 class Note(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What is known about a note. `digest` is the sha256 of its bytes; times are seconds since the
+    """The metadata of a note. `digest` is the sha256 of its bytes; times are seconds since the
     epoch; tags are without `#`, in the note's order; `links` and `embeds` are targets as spelled;
-    `properties` is its frontmatter as JSON values; `fields` are the `name:: value` pairs of its
-    text outside of lists, `items` its list items, `queries` its queries."""
+    `properties` is its frontmatter as JSON values; `fields` are the `name:: value` pairs outside of
+    lists, `items` its list items, `queries` its queries."""
 
     path: str
     title: str
@@ -66,9 +66,9 @@ class Note(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     tags: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     embeds: tuple[str, ...] = ()
-    # Labels of links by target: in Dendron, the label comes first.
+    # Link labels by target: in Dendron, the label comes first.
     labels: dict[str, tuple[str, ...]] = {}
-    # The files among its pictures, as spelled.
+    # The pictures that are files, as spelled.
     pictures: tuple[str, ...] = ()
     headings: tuple[str, ...] = ()
     queries: tuple[NoteQuery, ...] = ()
@@ -76,15 +76,15 @@ class Note(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     fields: tuple[tuple[str, str], ...] = ()
     items: tuple[ListItem, ...] = ()
     passages: tuple[Passage, ...] = ()
-    # Versions without secrets of those fields above that contain some.
+    # Versions without secrets of the fields above that contain some.
     safe: dict[str, Any] = {}
-    # What is wrong with it, such as frontmatter that is not YAML, with its line.
+    # Problems, such as frontmatter that is not YAML, with the line.
     problems: tuple[str, ...] = ()
 
 
 class Catalogue(Struct, frozen=True, kw_only=True):
-    """All notes of a workspace at one point in time, by path. Notes that did not change are the
-    same values. `unreadable` are files that exist but could not be read, and why."""
+    """All notes of a workspace at one point in time, by path. Unchanged notes are the same objects.
+    `unreadable` are files that exist but could not be read, and why."""
 
     notes: tuple[Note, ...] = ()
     unreadable: tuple[str, ...] = ()
@@ -92,23 +92,23 @@ class Catalogue(Struct, frozen=True, kw_only=True):
 
 class TimeRange(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A time range from `start` up to but excluding `end`, in seconds since the epoch; None is
-    open. `words` is how it was asked for, such as `last week`."""
+    open. `words` is the range as requested, such as `last week`."""
 
     start: float | None = None
     end: float | None = None
     words: str = ""
 
     def holds(self, moment: float) -> bool:
-        """Return whether a time lies in it."""
+        """Return whether the range contains a time."""
         return (self.start is None or moment >= self.start) and (
             self.end is None or moment < self.end
         )
 
 
 class Scope(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where to search: in any of `folders` (and below), under any of `tags` (and nested ones),
-    changed from `since` to before `until`, and within `time`: changed then, or with a date from
-    then in the name or the frontmatter. Empty or None means no limit."""
+    """The scope of a search: in any of `folders` (and below), under any of `tags` (and nested
+    ones), changed from `since` until just before `until`, and within `time`: changed in that range,
+    or with a date from it in the name or the frontmatter. Empty or None means no limit."""
 
     folders: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
@@ -118,10 +118,9 @@ class Scope(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Hit(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A passage that a search found, with its text as currently in the note: the lines from `start`
-    to `end`. `words` are the question's words that it shares. `secrets` are the kinds of secrets in
-    it, judged in the whole note, and `redacted` is the text without them, empty if there are none.
-    """
+    """A passage found by a search, with its current text in the note: the lines from `start` to
+    `end`. `words` are those it shares with the question. `secrets` are the kinds of secrets in it,
+    judged in the whole note, and `redacted` is the text without them, empty if there are none."""
 
     item: ItemId
     path: str
@@ -131,7 +130,7 @@ class Hit(Struct, frozen=True, kw_only=True, omit_defaults=True):
     end: int
     heading: str = ""
     anchor: str = ""
-    # Cosine similarity; None if it was found by words only.
+    # Cosine similarity; None if only words were searched.
     score: float | None = None
     mtime: float = 0.0
     # Stored under its earlier name, `safe`.
@@ -141,26 +140,26 @@ class Hit(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def safe(self) -> str:
-        """The text without secrets, whether it contains any or not."""
+        """The text without secrets, or the plain text if it contains none."""
         return self.redacted or self.text
 
     @property
     def place(self) -> str:
-        """Its location in a form that can be attached: the lines of a note."""
+        """Its location as an attachable reference: the lines of a note."""
         return f"{self.path}#L{self.start}-L{self.end}"
 
     @property
     def why(self) -> str:
-        """Why it was found, in words: how close it is in meaning, and which words it shares."""
+        """The reason for the hit, in words: its similarity in meaning, and the words shared."""
         likeness = "" if self.score is None else f"is {self.score:.2f} like the question"
         sharing = f"shares {', '.join(map(repr, self.words))}" if self.words else ""
         return " and ".join(filter(None, (likeness, sharing)))
 
 
 class SearchTier(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How passages were searched. `by` is `words`; `candidates`, where words and a first guess at
-    their meaning selected the `compared` ones, which were then ranked by meaning; or `meaning`,
-    with words. `indexed` of the searched `passages` have a vector."""
+    """The search method for passages. `by` is `words`; `candidates`, if words and a rough estimate
+    of meaning selected the `compared` ones, which were then ranked by meaning; or `meaning`, with
+    words. `indexed` of the searched `passages` have a vector."""
 
     by: Literal["words", "candidates", "meaning"]
     passages: int = 0
@@ -174,7 +173,7 @@ class SearchTier(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def words(self) -> str:
-        """The same as text for a person."""
+        """The search method as text for a person."""
         indexed = f"{self.indexed:,} of {self.passages:,} passages are indexed"
         match self.by:
             case "words":
@@ -191,23 +190,23 @@ class NoteSearchResult(Struct, frozen=True, kw_only=True):
     and the `method` used; problems are in `warnings`."""
 
     hits: tuple[Hit, ...] = ()
-    # How many notes were searched, and what a person should know about it.
+    # The number of searched notes, and warnings for a person.
     searched: int = 0
     warnings: tuple[str, ...] = ()
-    # Why nothing was searched at all, which a model should know as well.
+    # The reason why nothing was searched; also for the model.
     unsearched: str = ""
-    # How many passages were searched by words only, because there was no time to embed them.
+    # The number of passages searched by words only, because there was no time to embed them.
     late: int = 0
-    # How many passages are indexed in memory only, because the disk refused them.
+    # The number of passages indexed in memory only, because writing to disk failed.
     unkept: int = 0
-    # How many more hits there were that a request had no room for.
+    # The number of further hits that did not fit in the request.
     without_room: int = 0
     # The time range searched, in words; empty for all time.
     time_range: str = ""
-    # How it was searched; None if nothing was.
+    # The search method; None if nothing was searched.
     tier: SearchTier | None = None
 
     @property
     def method(self) -> str:
-        """How it was searched, in words; empty if nothing was searched."""
+        """The search method in words; empty if nothing was searched."""
         return self.tier.words if self.tier else ""

@@ -1,4 +1,4 @@
-"""Patch operations: the only way an envelope changes, apart from appending.
+"""Defines patch operations: the only way to change an envelope, apart from appending.
 
 Every operation that changes what was or may have been sent carries `reason`, the journal's
 `invalidate_cache_reason`; `item_lay` and appends need none.
@@ -38,15 +38,14 @@ class SystemPartRemove(Op, frozen=True, kw_only=True, tag="system_part_remove"):
 
 
 class SystemPartsReplace(Op, frozen=True, kw_only=True, tag="system_parts_replace"):
-    """Replaces all system parts with these."""
+    """Replaces all system parts."""
 
     parts: tuple[SystemPart, ...]
     reason: str = ""
 
 
 class ToolsReplace(Op, frozen=True, kw_only=True, tag="tools_replace"):
-    """Replaces the tools; `barred` are the names of those that are in the list but must not be
-    called."""
+    """Replaces the tools; `barred` names listed tools that must not be called."""
 
     tools: tuple[ToolDefinition, ...]
     barred: tuple[str, ...] = ()
@@ -61,7 +60,7 @@ class ToolsRemove(Op, frozen=True, kw_only=True, tag="tools_remove"):
 
 
 class MessagesCachedReplace(Op, frozen=True, kw_only=True, tag="messages_cached_replace"):
-    """Replaces the messages of history after the first `kept` ones, which stay as they are."""
+    """Replaces the messages of history after the first `kept` ones."""
 
     messages: tuple[Message, ...]
     kept: int = 0
@@ -69,9 +68,9 @@ class MessagesCachedReplace(Op, frozen=True, kw_only=True, tag="messages_cached_
 
 
 class MessagesCachedAppend(Op, frozen=True, kw_only=True, tag="messages_cached_append"):
-    """Adds messages at the end of history, where they stay. Nothing that was sent moves, so no
-    reason is needed; one that is given is recorded. While calls wait for their results, the
-    messages come after these."""
+    """Adds messages at the end of history, where they stay. Nothing that was sent moves, so a
+    reason is optional; it is recorded if given. While calls wait for their results, the messages
+    are placed after those."""
 
     needs_reason: ClassVar[bool] = False
     messages: tuple[Message, ...]
@@ -79,8 +78,8 @@ class MessagesCachedAppend(Op, frozen=True, kw_only=True, tag="messages_cached_a
 
 
 class ResultsReplace(Op, frozen=True, kw_only=True, tag="results_replace"):
-    """Replaces results in the message of id `message` with these, which answer the same calls: what
-    is no longer needed in full is shortened, and the rest of history stays."""
+    """Replaces results in the message with the id `message` by others that answer the same calls:
+    shortens what is no longer needed in full, and leaves the rest of history alone."""
 
     message: str
     results: tuple[ToolResult, ...]
@@ -95,8 +94,8 @@ class MessagesUncachedAppend(Op, frozen=True, kw_only=True, tag="messages_uncach
 
 
 class OptionsSet(Op, frozen=True, kw_only=True, tag="options_set"):
-    """Sets options from now on; those that are None stay as they are. The scope `cached` says so
-    with a reason, which covers what a provider's cache loses by it; `uncached` is for one request
+    """Sets options from now on; those that are None stay unchanged. The scope `cached` requires a
+    reason, which covers the resulting loss of a provider's cache; `uncached` is for one request
     only."""
 
     needs_reason: ClassVar[bool] = False
@@ -110,7 +109,7 @@ class OptionsSet(Op, frozen=True, kw_only=True, tag="options_set"):
         """Return the options with these changes.
 
         Raises:
-            InvalidPatch: one of them is out of range.
+            InvalidPatch: an option is out of range.
         """
         values = {name: getattr(self, name) for name in _OPTIONS}
         changes = {name: value for name, value in values.items() if value is not None}
@@ -123,9 +122,9 @@ class OptionsSet(Op, frozen=True, kw_only=True, tag="options_set"):
 
 
 class CompactionApply(Op, frozen=True, kw_only=True, tag="compaction_apply"):
-    """Replaces cached messages from `after` up to `first_kept` with `summary` (with nothing if it
-    is empty). The messages after them lose references to items no longer above them. `read` and
-    `modified` are the files of everything removed so far, for the next compaction to carry on."""
+    """Replaces cached messages from `after` up to `first_kept` with `summary` (removes them if it
+    is empty). Later messages lose references to items that no longer stand above them. `read` and
+    `modified` are the files of everything removed so far, carried over by the next compaction."""
 
     first_kept: int
     after: int = 0
@@ -136,7 +135,7 @@ class CompactionApply(Op, frozen=True, kw_only=True, tag="compaction_apply"):
 
 
 class ItemLay(Op, frozen=True, kw_only=True, tag="item_lay"):
-    """Lays an item at the end of the library while nothing was sent, else after the messages.
+    """Lays an item at the end of the library if nothing was sent yet, otherwise after the messages.
     `in_force` are the rules and references that apply from here on, if they changed."""
 
     needs_reason: ClassVar[bool] = False
@@ -146,7 +145,7 @@ class ItemLay(Op, frozen=True, kw_only=True, tag="item_lay"):
 
 
 class ItemSupersede(Op, frozen=True, kw_only=True, tag="item_supersede"):
-    """The standing version no longer applies; its bytes stay until a boundary."""
+    """Marks the standing version as no longer applicable; its bytes stay until a boundary."""
 
     needs_reason: ClassVar[bool] = False
     item: ItemId
@@ -155,7 +154,7 @@ class ItemSupersede(Op, frozen=True, kw_only=True, tag="item_supersede"):
 
 class LibraryConsolidate(Op, frozen=True, kw_only=True, tag="library_consolidate"):
     """Makes `items` the library; earlier messages keep only what was typed and answered. The
-    current question still names what applies to it, with `in_place` still in full."""
+    current question still names the items that apply to it, with `in_place` still in full."""
 
     items: tuple[LaidItem, ...]
     in_place: tuple[ItemId, ...] = ()
@@ -181,9 +180,9 @@ PatchOp = (
 
 
 class Display(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a person is shown a patch. `data` is for programs: any JSON value. A user interface that
-    knows the renderer `renderer_id` may draw it from `renderer_props`, and one with a chat may show
-    it there if `show_in_chat` asks for it; all others show the texts."""
+    """The display of a patch for a person. `data` is for programs: any JSON value. A user interface
+    that supports the renderer `renderer_id` may draw it from `renderer_props`, and one with a chat
+    may show it there if `show_in_chat` is set; all others show the strings."""
 
     title: str
     summary: str = ""
@@ -195,21 +194,21 @@ class Display(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class HookDisplay(Struct, frozen=True, kw_only=True):
-    """What to show of a patch, and which hook it belongs to."""
+    """The display of a patch, and the hook it belongs to."""
 
     hook: str
     display: Display
 
 
 class Patch(Struct, frozen=True, kw_only=True):
-    """Operations that apply together or not at all, and how a person is shown them."""
+    """Operations that apply together or not at all, and how they are shown to a person."""
 
     ops: tuple[PatchOp, ...]
     display: Display | None = None
 
 
 class OnceOps(Struct, frozen=True, kw_only=True):
-    """Operations for one request only, on a copy used for nothing else; and their owner."""
+    """Operations for one request only, on a copy used for nothing else, and their owner."""
 
     transformer: str
     ops: tuple[PatchOp, ...]

@@ -9,21 +9,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 MILLION = 1_000_000
-# The source of prices of zero.
+# The source given for prices of zero.
 NO_CHARGE = "no charge"
-# The prompt lengths above which a price may change: usage is summed between these steps, so that a
-# sum costs what its requests cost.
+# The prompt lengths above which a price may change. Usage is summed between these steps, so that a
+# sum costs the same as its requests.
 PROMPT_STEPS = (32_000, 100_000, 128_000, 200_000, 256_000, 272_000, 512_000)
 
 
 class PriceTier(Struct, frozen=True, kw_only=True):
-    """Prices of a million tokens each, for prompts of more than `above` tokens."""
+    """Prices per million tokens, for prompts of more than `above` tokens."""
 
     above: int = 0
     input: float
     output: float
     # Prices of tokens read from the cache and of tokens written to it: for the usual lifetime and
-    # for the longer one. Where a vendor has no such price, they cost as much as fresh ones.
+    # for the longer one. If a vendor has no such price, they cost as much as fresh ones.
     read: float
     write: float
     write_long: float
@@ -32,15 +32,16 @@ class PriceTier(Struct, frozen=True, kw_only=True):
 class Prices(Struct, frozen=True, kw_only=True):
     """A model's prices by prompt length, their source, and their date."""
 
-    # The first is for any length; the others follow by length.
+    # The first applies to any length; the others follow by length.
     tiers: tuple[PriceTier, ...]
-    # For a million tokens kept for an hour in an explicitly created cache.
+    # Per million tokens kept for an hour in an explicitly created cache.
     storage: float = 0.0
     source: str = ""
     date: str = ""
 
     def tier_for(self, prompt_tokens: int) -> PriceTier:
-        """Return the prices for a prompt of that length, for all of its tokens and its answer's."""
+        """Return the prices for a prompt of that length, for all of its tokens and those of its
+        answer."""
         return next(
             tier for tier in reversed(self.tiers) if prompt_tokens > tier.above or not tier.above
         )
@@ -55,14 +56,13 @@ class Prices(Struct, frozen=True, kw_only=True):
 
 
 def price_step(prompt_tokens: int) -> int:
-    """Return the last step that a prompt is longer than; 0 if there is none."""
+    """Return the highest step that a prompt exceeds; 0 if there is none."""
     at = bisect_left(PROMPT_STEPS, prompt_tokens)
     return PROMPT_STEPS[at - 1] if at else 0
 
 
 class CostSum(Struct, frozen=True, kw_only=True):
-    """The combined cost of requests: those with a known price, and how many others it leaves
-    out."""
+    """The combined cost of requests: those with a known price, and the number of others."""
 
     dollars: float = 0.0
     priced: int = 0
@@ -91,7 +91,7 @@ def flat_prices(
     source: str = "",
     date: str = "",
 ) -> Prices:
-    """Return prices that are the same for any length; those of cached tokens are factors on the
+    """Return prices that are the same for any length; prices of cached tokens are factors of the
     first."""
     tier = PriceTier(
         input=input_price,

@@ -1,6 +1,6 @@
-"""The prompt: segments in wire order, and the strands of messages in which they are stored.
+"""Defines the prompt: segments in wire order, and the strands of messages that store them.
 
-Laws: a segment's digest covers what is on the wire, nothing else. A strand gives the same links
+Laws: a segment's digest covers what is on the wire, nothing else. A strand has the same links
 whether it was extended message by message, built at once, or restored from a record of its totals.
 """
 
@@ -32,8 +32,8 @@ WireRole = Literal["tools", "system", "user", "assistant", "tool"]
 
 
 class ToolReferences(Struct, frozen=True, gc=False, tag="tool_references", kw_only=True):
-    """The result of a search for tools, on a wire that loads them late: it names them, and their
-    definitions are sent beside the list. `text` is its text where none can be loaded."""
+    """The result of a tool search on a wire that loads tools late: names tools whose definitions
+    are sent beside the list. `text` is the fallback if none can be loaded."""
 
     call_id: str
     name: str
@@ -45,9 +45,9 @@ Content = Text | Image | ToolCall | ToolResult | ToolReferences | Thinking | Too
 
 
 class Segment(Struct, frozen=True, kw_only=True, gc=False):
-    """A run of bytes on the wire. `message` groups the segments of one wire message; `source` says
-    where the bytes come from; `cached` whether they will be there again in the next request;
-    `shared` whether another session that starts like this one has them, too."""
+    """A run of bytes on the wire. `message` groups the segments of one wire message; `source` is
+    the origin of the bytes; `cached` says whether they will be in the next request, too; `shared`
+    whether other sessions with the same beginning have them, too."""
 
     layer: Layer
     role: WireRole
@@ -61,7 +61,7 @@ class Segment(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def text(self) -> str:
-        """Its text; empty if it is not text, such as a picture."""
+        """The text; empty if the content is not text, such as a picture."""
         match self.content:
             case (
                 Text(text=text)
@@ -77,9 +77,9 @@ class Segment(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Standing(Struct, frozen=True, gc=False, kw_only=True):
-    """What precedes a place in a prompt, in the sense in which thinking is bound to it: the digest
-    of the front, the running digest of the messages without their thinking, and the last thinking,
-    by the digest of its signature."""
+    """The content before a position in a prompt to which thinking is bound: the digest of the
+    front, the running digest of the messages without their thinking, and the latest thinking, by
+    the digest of its signature."""
 
     front: str = ""
     bare: str = ""
@@ -87,7 +87,7 @@ class Standing(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class SegmentLink(Struct, frozen=True, gc=False):
-    """A segment with the totals of all segments up to it, so that totals are free."""
+    """A segment with the running totals up to it, so that totals need no computation."""
 
     segment: Segment
     tokens: int
@@ -95,18 +95,18 @@ class SegmentLink(Struct, frozen=True, gc=False):
 
 
 class Prompt(Struct, frozen=True, kw_only=True):
-    """A request as segments: front (tools, L1, library), history, this turn's question, the steps
-    taken since, and the uncached tail. Growing parts are chains, so that a request costs only what
-    it adds."""
+    """A request as segments: front (tools, L1, library), history, the current question, the steps
+    taken since then, and the uncached tail. Growing parts are chains, so that a request costs only
+    what it adds."""
 
     front: Chain[SegmentLink] = Chain()
     history: Chain[SegmentLink] = Chain()
     asked: tuple[Segment, ...] = ()
     steps: Chain[SegmentLink] = Chain()
     tail: tuple[Segment, ...] = ()
-    # What an answer's thinking will be bound to; None if its model binds none.
+    # What the answer's thinking will be bound to; None if its model binds none.
     standing: Standing | None = None
-    # Derived, and often needed: the totals, and where each part ends.
+    # Derived values for frequent use: the totals, and where each part ends.
     tokens: int = 0
     ends: tuple[int, int, int, int, int] = (0, 0, 0, 0, 0)
 
@@ -116,7 +116,7 @@ class Prompt(Struct, frozen=True, kw_only=True):
         for links in (self.front, self.history, self.steps):
             if links:
                 tokens += links[-1].tokens
-        # Nearly always there are none, or one.
+        # Nearly always empty, or a single segment.
         for segment in (*self.asked, *self.tail):
             tokens += segment.tokens
         force_setattr(self, "tokens", tokens)
@@ -127,7 +127,7 @@ class Prompt(Struct, frozen=True, kw_only=True):
 
     @property
     def offers_tools(self) -> bool:
-        """Whether tools precede it."""
+        """Whether the prompt contains tools."""
         return bool(self.front) and isinstance(self.front[0].segment.content, ToolDefinition)
 
     def __iter__(self) -> Iterator[Segment]:
@@ -138,7 +138,7 @@ class Prompt(Struct, frozen=True, kw_only=True):
         return chain.from_iterable(self._since(index))
 
     def _since(self, index: int) -> Iterator[Sequence[Segment]]:
-        # Part by part, by arithmetic alone: most callers want the last few segments.
+        # Computed part by part, because most callers want only the last few segments.
         front, history, asked, steps, end = self.ends
         if index < front:
             yield [link.segment for link in self.front.since(index)]
@@ -175,7 +175,8 @@ class Prompt(Struct, frozen=True, kw_only=True):
 
     @property
     def last_message(self) -> str:
-        """The id of the last message that is not for this request only; empty if there is none."""
+        """The id of the last message that is not limited to this request; empty if there is
+        none."""
         if self.steps:
             return self.steps[-1].segment.message
         if self.asked:
@@ -183,8 +184,8 @@ class Prompt(Struct, frozen=True, kw_only=True):
         return self.history[-1].segment.message if self.history else ""
 
     def ends_with(self, digests: Sequence[str], start: int) -> bool:
-        """Return whether `digests` are those of the segments from `start` on. Running digests
-        decide this for whole chains, so that history need not be rendered."""
+        """Return whether `digests` are those of the segments from `start` on. Whole chains are
+        compared by running digests, so that history need not be rendered."""
         front, history, asked, steps, end = self.ends
         if len(digests) != end - min(start, end):
             return False
@@ -201,7 +202,7 @@ class Prompt(Struct, frozen=True, kw_only=True):
         )
 
     def tokens_until(self, index: int) -> int:
-        """Return the tokens of the first `index` segments."""
+        """Return the number of tokens in the first `index` segments."""
         front, history, asked, steps, end = self.ends
         if index >= end:
             return self.tokens
@@ -210,7 +211,7 @@ class Prompt(Struct, frozen=True, kw_only=True):
         for links, start, until in parts:
             if start < until and index > start:
                 tokens += links[min(index, until) - start - 1].tokens
-        # Slices are empty where `index` comes before them.
+        # Slices are empty if `index` comes before them.
         for segment in (
             *self.asked[: max(0, index - history)],
             *self.tail[: max(0, index - steps)],
@@ -219,11 +220,13 @@ class Prompt(Struct, frozen=True, kw_only=True):
         return tokens
 
     def shared_run(self) -> int:
-        """How many leading segments are shared with other sessions that start like this one."""
+        """The number of leading segments shared with other sessions that have the same
+        beginning."""
         return sum(1 for _ in takewhile(lambda link: link.segment.shared, self.front))
 
     def cached_run(self) -> int:
-        """How many leading segments the next request starts with: up to the first uncached one."""
+        """The number of leading segments that the next request repeats: up to the first uncached
+        one."""
         _, run, _, steps, _ = self.ends
         for segment in self.asked:
             if not segment.cached:
@@ -244,23 +247,23 @@ def _goes_on_with(links: Chain[SegmentLink], start: int, digests: Sequence[str])
 
 
 def _are(segments: tuple[Segment, ...], digests: Sequence[str]) -> bool:
-    """Return whether the last segments have these digests, one each."""
+    """Return whether the last segments have these digests."""
     own = segments[len(segments) - len(digests) :]
     return all(map(eq, (segment.digest for segment in own), digests))
 
 
 def run_on(running: str, digest: str) -> str:
-    """Return the running digest with one more digest added."""
+    """Return the running digest extended by one more digest."""
     return sha256((running + digest).encode()).hexdigest()
 
 
 def total_tokens(links: Chain[SegmentLink]) -> int:
-    """Return the tokens of all segments of a chain."""
+    """Return the number of tokens in all segments of a chain."""
     return links[-1].tokens if links else 0
 
 
 class LayerSize(Struct, frozen=True, kw_only=True):
-    """The size of a layer of a request, and its digest."""
+    """The size and digest of one layer of a request."""
 
     layer: Layer
     tokens: int
@@ -268,22 +271,23 @@ class LayerSize(Struct, frozen=True, kw_only=True):
     digest: str
 
 
-# The segments of a message and, for a model that binds thinking, what stands before and after them.
+# Renders a message as segments and, for a model that binds thinking, maps the standing before it to
+# the standing after it.
 Render = Callable[[Message, Standing | None], tuple[list[Segment], Standing | None]]
-# What stands after the segments of a message.
+# Returns the standing after the segments of a message.
 Advance = Callable[[Standing, Sequence[Segment]], Standing]
 _DIGEST = 32
-# Every so many segments a running digest is stored; those between are computed again on access.
+# The number of segments between stored running digests; those between are recomputed on access.
 _STRIDE = 16
 NO_ENDS: Chain[int] = Chain()
 NO_LINKS: Chain[SegmentLink] = Chain()
 
 
 class StrandRecord(Struct, frozen=True, kw_only=True):
-    """The totals of a strand: how many segments each message has, how many tokens each segment has,
-    and the running digests up to every 16th of them, and up to the last; machine words and raw
-    digests. Those three grow at their ends as the strand does. `standing` is what stands after the
-    last message, for a model that binds thinking."""
+    """The totals of a strand: the number of segments of each message, the number of tokens of each
+    segment, and the running digests up to every 16th segment and up to the last, as machine words
+    and raw digests. All three grow at their ends with the strand. `standing` is the standing after
+    the last message, for a model that binds thinking."""
 
     segments: bytes
     tokens: bytes
@@ -293,14 +297,14 @@ class StrandRecord(Struct, frozen=True, kw_only=True):
 
 
 class Strand:
-    """The rendered messages, extended by those appended since the last time."""
+    """Rendered messages, extended by those appended since the last call."""
 
     def __init__(self) -> None:
         self._messages: Chain[Message] = Chain()
         self._start = 0
         self._ends: Chain[int] = Chain()
         self._links: Chain[SegmentLink] = Chain()
-        # What stands before its first message and after its last one.
+        # The standing before its first message and after its last one.
         self._base: Standing | None = None
         self.standing: Standing | None = None
 
@@ -313,7 +317,7 @@ class Strand:
         advance: Advance | None = None,
     ) -> Chain[SegmentLink]:
         """Return the links of the messages from `start` on. For a model that binds thinking, `base`
-        is what stands before them: if that changed, their thinking is judged again."""
+        is the standing before them: if that changed, their thinking is judged again."""
         if start >= len(messages):
             # The usual case: the turn has no steps.
             self._messages, self._start = messages, start
@@ -348,24 +352,25 @@ class Strand:
         return links
 
     def _segments_of(self, place: int) -> list[Segment]:
-        """Return the segments of a known message."""
+        """Return the segments of an already rendered message."""
         begin = self._ends[place - 1] if place else 0
         return [self._links[at].segment for at in range(begin, self._ends[place])]
 
     def _count_known(self, messages: Chain[Message], start: int) -> int:
-        """Return how many of the messages from `start` on already have their segments."""
+        """Return how many of the messages from `start` on are already rendered."""
         shared = 0
         if start == self._start:
             shared = max(0, messages.shared_with(self._messages) - start)
             if shared >= len(self._ends):
                 return len(self._ends)
-        # Another chain: what is unchanged at its front keeps its segments.
+        # Another chain: unchanged messages at its front keep their segments.
         own, others = self._messages.since(self._start + shared), messages.since(start + shared)
         pairs = zip(own, others, strict=False)
         return shared + sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
 
     def freeze(self, messages: Chain[Message]) -> StrandRecord | None:
-        """Return the totals of the first of `messages`; None if the strand belongs to others."""
+        """Return the totals of the first of `messages`; None if the strand belongs to other
+        messages."""
         length = messages.shared_with(self._messages)
         if self._start or not length or length < len(self._ends):
             return None
@@ -437,7 +442,7 @@ class Strand:
 
 
 def link_segments(links: Chain[SegmentLink], segments: Iterable[Segment]) -> Chain[SegmentLink]:
-    """Return `links` with `segments` added, each with the totals up to it."""
+    """Return `links` extended by `segments`, each with the totals up to it."""
     last = links[-1] if links else None
     tokens, running = (last.tokens, last.running) if last else (0, "")
     additions = []

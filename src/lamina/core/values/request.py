@@ -1,4 +1,5 @@
-"""The request context: what one request was built from, and why. It is stored with the answer."""
+"""Defines the request context: what one request was built from, and why. It is stored with the
+answer."""
 
 from collections.abc import Callable, Container
 from typing import Literal
@@ -28,7 +29,7 @@ Placement = Literal["library", "above", "message", "left_out"]
 
 
 class ContextItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One item of a request: where it stands, what it costs, and why it is included or not."""
+    """One item of a request: its position and cost, and why it is included or left out."""
 
     item: ItemId
     version: str
@@ -42,7 +43,7 @@ class ContextItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     include: Include = "manual"
     reason: str = ""
     score: float | None = None
-    # How it was found, and from what: see `Provenance`.
+    # How it was found, and from which source: see `Provenance`.
     origin: str = ""
     source: str = ""
     level: int | None = None
@@ -50,20 +51,20 @@ class ContextItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def provenance(self) -> Provenance:
-        """How it came to be here; its fields are written flat."""
+        """The provenance of the item; its fields are stored flat."""
         return Provenance(**{name: getattr(self, name) for name in Provenance.__struct_fields__})
 
 
-# How the tools of a pool that is offered whole came to be in a request.
+# The origin of tools from a pool that is offered whole.
 WHOLE_POOL = "whole_pool"
 
 
 class ContextTool(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A tool of a request's list. One marked `kept` joined for an earlier question; one chosen
-    after the list could no longer change stands among the items instead."""
+    """A tool in a request's list. A tool marked `kept` joined for an earlier question; one chosen
+    after the list could no longer change is listed among the items instead."""
 
     item: ItemId
-    # The name by which the model knows it.
+    # The model's name for it.
     name: str = ""
     tokens: int = 0
     include: Include = "always"
@@ -74,14 +75,14 @@ class ContextTool(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def provenance(self) -> Provenance:
-        """How it came to be part of the request."""
+        """The provenance of the tool."""
         return Provenance(
             include=self.include, score=self.score, origin=self.origin, source=self.source
         )
 
 
 class LeftOut(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that is not in the request, and why. `what` is an item id or a name."""
+    """An item or part left out of the request, and the reason. `what` is an item id or a name."""
 
     what: str
     reason: Literal[
@@ -91,7 +92,7 @@ class LeftOut(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ]  # fmt: skip
     detail: str
     tokens: int = 0
-    # The folder, tag or note it would have come along with.
+    # The folder, tag or note that would have brought it.
     source: str = ""
     # How well it matches the question, if others were preferred.
     score: float | None = None
@@ -100,8 +101,8 @@ class LeftOut(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Attachments(Struct, frozen=True, kw_only=True):
-    """The items that apply to a turn, those that are unavailable, and what a person should know
-    about them. Every step of a turn adds to it with `+` and passes it on whole."""
+    """The items that apply to a turn, the unavailable ones, and warnings for a person. Every step
+    of a turn adds to them with `+` and passes all of them on."""
 
     attachments: tuple[Attachment, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
@@ -117,7 +118,7 @@ class Attachments(Struct, frozen=True, kw_only=True):
     def without(
         self, items: Container[ItemId], report: Callable[[Attachment], LeftOut]
     ) -> "Attachments":
-        """Return it without some items, with a report for each."""
+        """Return the attachments without some items, with a report for each."""
         reports = tuple(report(a) for a in self.attachments if a.item.id in items)
         if not reports:
             return self
@@ -139,8 +140,8 @@ class GatheredItems(Struct, frozen=True, kw_only=True):
 
 
 class Break(Struct, frozen=True, kw_only=True):
-    """The first place where this request differs from what was sent before. `reason` is the
-    recorded reason for everything that moved."""
+    """The first difference between this request and what was sent before. `reason` is the recorded
+    reason for everything that moved."""
 
     layer: Layer
     segment: int
@@ -150,7 +151,7 @@ class Break(Struct, frozen=True, kw_only=True):
 
 
 class MovedPlace(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A place where a request differs from what was sent before, and what stood there."""
+    """A position at which a request differs from what was sent before, and the earlier content."""
 
     layer: Layer
     segment: int
@@ -159,7 +160,7 @@ class MovedPlace(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Agreement(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far this request agrees with the last one sent on this path."""
+    """The extent to which this request agrees with the last one sent on this path."""
 
     segments: int = 0
     tokens: int = 0
@@ -171,8 +172,8 @@ class Agreement(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class WarmStart(Struct, frozen=True, kw_only=True):
-    """What a provider should be able to read from its cache because another session, or another
-    branch of this one, sent the same beginning at `at`: so many tokens, as counted here."""
+    """The part of a request that a provider should have in its cache because another session or
+    branch sent the same beginning at `at`, in tokens as counted here."""
 
     tokens: int
     at: float
@@ -186,7 +187,7 @@ CacheMeaning = Literal[
 
 
 class CacheVerdict(Struct, frozen=True, kw_only=True):
-    """What the provider reported as cached, compared with what was expected."""
+    """The cached tokens that the provider reported, compared with those expected."""
 
     expected: int
     reported: int
@@ -209,16 +210,16 @@ class Fit(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class HistoryPrice(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The cost of history where the cached prefix is dead: read again in full, or with a summary in
-    place of its older part. In US dollars; None where a price is unknown."""
+    """The cost of history when the cached prefix is dead: reading it again in full, or with a
+    summary in place of its older part. In US dollars; None if a price is unknown."""
 
     # For history without a summary.
     tokens: int
     keep_cost: float | None = None
-    # The tokens that a summary replaces, or would replace; 0 if there is nothing to summarise.
+    # The tokens that a summary replaces, or would replace; 0 if there is nothing to summarize.
     older_tokens: int = 0
     summary_tokens: int = 0
-    # For the summary, and for reading the result once.
+    # For writing the summary and reading the result once.
     summary_cost: float | None = None
     # For every later request.
     summary_saving: float | None = None
@@ -226,8 +227,8 @@ class HistoryPrice(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RequestContext(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one request was built from, and why; what was left out, and how far it agrees with the
-    one before."""
+    """The origin of one request's content, with reasons; also what was left out, and how far the
+    request agrees with the previous one."""
 
     target: str
     items: tuple[ContextItem, ...] = ()
@@ -240,10 +241,10 @@ class RequestContext(Struct, frozen=True, kw_only=True, omit_defaults=True):
     # What may be read from a cache beyond what was sent on this path; None if nothing.
     warm: WarmStart | None = None
     fit: Fit = Fit(window=0, reserve=0, tokens=0)
-    # The cost of keeping history and of summarising it, if the cached prefix was dead.
+    # The cost of keeping history and of summarizing it, if the cached prefix was dead.
     history_price: HistoryPrice | None = None
     warnings: tuple[str, ...] = ()
 
     def allows(self, tool: str) -> bool:
-        """Return whether a tool of the list, by its name, may be called."""
+        """Return whether a listed tool may be called, by its name."""
         return self.allowed_tools is None or tool in self.allowed_tools

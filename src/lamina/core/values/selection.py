@@ -1,4 +1,4 @@
-"""What is searched, how, and the result; and which of an agent's rules, references and tools a
+"""Describes searches and their results, and the rules, references and tools of an agent that a
 question would choose or narrowly miss."""
 
 from collections.abc import Mapping
@@ -11,40 +11,40 @@ from lamina.core.values.item import ItemId, Provenance
 from lamina.errors import InvalidSetting
 
 Preset = Literal["conservative", "normal", "aggressive"]
-# How an item came to be part of a request, apart from being always or manually included.
+# How an item became part of a request, unless it was always or manually included.
 Origin = Literal["search", "lexical", "expansion", "relation", "glob", "result", "model"]
 
-# Unrelated texts score up to about 0.15, and hardly any tool that a question needs and search finds
-# scores less.
+# Unrelated texts score up to about 0.15, and hardly any tool that a question needs scores less when
+# search finds it.
 FLOOR = 0.15
 
 
 class SearchSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How items are chosen for a question. Scores are cosine similarities."""
+    """The settings of a search. Scores are cosine similarities."""
 
     search: bool = True
-    """Whether anything is searched for at all."""
+    """Whether to search at all."""
     top_k: int = 20
-    """How many of the chunks that fit best are looked at for items below `include_score`."""
+    """The number of best-matching chunks considered for items below `include_score`."""
     top_n: int = 5
-    """How many items are taken, if those that are sure to be are not more by themselves."""
+    """The maximum number of items to choose, unless more of them reach `include_score`."""
     include_score: float = 0.7
-    """From this score on an item is taken, however many there are and whatever `top_k` says."""
+    """The score from which an item is always chosen, regardless of `top_k` and `top_n`."""
     floor: float = FLOOR
-    """At or below this score an item is not taken, however few there are."""
+    """The score up to which an item is never chosen."""
     gate: bool = True
-    """Whether nothing is taken if nothing stands out for the question. A `floor` of one's own takes
-    its place."""
+    """Whether nothing is chosen if nothing stands out for the question. A custom `floor` replaces
+    this."""
     expansion_depth: int = 0
-    """How often what was taken is searched from again."""
+    """The number of times to search again, starting from the chosen items."""
     expansion_threshold: float = 0.75
-    """How alike what such a search finds has to be."""
+    """The minimum similarity of items found by such a search."""
     expansion_top_n: int = 3
-    """How many items each such search may add."""
+    """The maximum number of items that each such search may add."""
     expansion_chunks: int = 5
-    """How many chunks of an item are searched from."""
+    """The number of an item's chunks to search from."""
     expansion_graph: bool = False
-    """Whether a graph of all items, built once and kept, takes the place of those searches."""
+    """Whether a stored graph of all items, built once, replaces those searches."""
 
     def __post_init__(self) -> None:
         for name in ("search", "gate", "expansion_graph"):
@@ -62,18 +62,18 @@ class SearchSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
                 or not -1 <= value <= 1
             ):
                 raise InvalidSetting(name, value, "is a cosine similarity: from -1 to 1")
-            # As it is read back: one value, one form.
+            # Stored as it is read back: one format per value.
             force_setattr(self, name, float(value))
 
     @property
     def is_gated(self) -> bool:
-        """Whether the gate counts: a custom floor replaces it."""
+        """Whether the gate applies: a custom floor replaces it."""
         return self.gate and self.floor == FLOOR
 
 
-# Law: for one question, the more eager preset takes everything that the less eager one takes. This
-# works because they agree on the floor, the gate and the threshold for certainty: with a lower
-# floor, parts of the question would claim other items and push out those that match it as a whole.
+# Law: for one question, the more eager preset chooses everything that the less eager one does. This
+# works because they share the floor, the gate and the threshold for certainty: with a lower floor,
+# parts of the question would claim other items and push out those that match it as a whole.
 _PRESETS: dict[str, SearchSettings] = {
     "conservative": SearchSettings(top_k=10, top_n=3),
     "normal": SearchSettings(),
@@ -88,7 +88,7 @@ _PRESETS: dict[str, SearchSettings] = {
 
 
 def preset(name: Preset) -> SearchSettings:
-    """Return the settings of this preset.
+    """Return the settings of a preset.
 
     Raises:
         InvalidSetting: there is no such preset.
@@ -101,11 +101,11 @@ def preset(name: Preset) -> SearchSettings:
 def read_search(
     name: str, value: object, standing: SearchSettings = _PRESETS["normal"]
 ) -> SearchSettings:
-    """Return the search settings given by a preset's name, by the parts that differ from
-    `standing`, or by whether to search at all. `name` is the name of the setting.
+    """Return search settings from a preset name, from the parts that differ from `standing`, or
+    from a flag that turns search on or off. `name` is the name of the setting.
 
     Raises:
-        InvalidSetting: it is none of these, or a part is wrong.
+        InvalidSetting: the value is none of these, or a part is wrong.
     """
     if isinstance(value, SearchSettings):
         return value
@@ -124,9 +124,8 @@ def read_search(
 
 
 class Document(Struct, frozen=True, gc=False):
-    """An item as it is searched: by chunks of its text, the first of which names it. If the texts
-    are stored elsewhere, `digests` (sha256 of their UTF-8) stand for them, and `chunks` is empty.
-    """
+    """An item prepared for search as chunks of its text, the first of which names it. If the chunks
+    are stored elsewhere, `digests` (sha256 of their UTF-8) replace them, and `chunks` is empty."""
 
     id: ItemId
     chunks: tuple[str, ...] = ()
@@ -143,9 +142,9 @@ class Document(Struct, frozen=True, gc=False):
 
 
 class QueryPart(Struct, frozen=True, kw_only=True):
-    """One thing that is asked; parts of `recent` turns weigh less and claim no place. The `whole`
-    is the question itself, which contains the others. A part that `claims` gets an item. `source`
-    is the item or result that the text comes from."""
+    """One part of a query; parts from `recent` turns weigh less and claim no place. The `whole` is
+    the question itself, which contains the others. A part that `claims` is guaranteed an item.
+    `source` is the item or result that the text is from."""
 
     text: str
     weight: float = 1.0
@@ -172,11 +171,11 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
     @property
     def verdict(self) -> str:
-        """Why nothing is chosen, if the evidence does not suffice."""
+        """The reason why nothing is chosen; empty if the evidence suffices."""
         return self.judge("the best")
 
     def judge(self, best: str) -> str:
-        """Return the same, with the name of the best match."""
+        """Return the evidence with the name of the best match."""
         return (
             f"nothing stood out for this question: the evidence for {best} is "
             f"{self.found:.2f}, and {self.needed:.2f} is needed"
@@ -184,9 +183,9 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
 
 class SelectedItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A chosen item. `score` is its cosine, None if no embedding was available; `chunk` is the best
-    matching text, if available, and `place` its position in the document; `source` is the item or
-    result that led to it."""
+    """A chosen item. `score` is its cosine similarity, None if no embedding was available; `chunk`
+    is the best matching text, if available, and `place` its position in the document; `source` is
+    the item or result that led to it."""
 
     item: ItemId
     score: float | None = None
@@ -201,8 +200,8 @@ class SelectedItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ChosenItem(Struct, frozen=True, kw_only=True):
-    """Something that a question would bring. `part` is the part of the question that it matches
-    best, `chunk` the matching text."""
+    """An item that a question would bring. `part` is the best-matching part of the question,
+    `chunk` the matching text."""
 
     item: str
     kind: str
@@ -219,9 +218,9 @@ class ChosenItem(Struct, frozen=True, kw_only=True):
 
 
 class NearMiss(Struct, frozen=True, kw_only=True):
-    """An item that was narrowly missed. `score` is its similarity to the question, None if it was
-    searched by words only or not recorded; up to `floor` nothing is chosen, from `threshold` on
-    everything; in between, the best `most` are."""
+    """A narrowly missed item. `score` is its similarity to the question, None if only words were
+    searched or no score was recorded. Nothing is chosen up to `floor`, everything from `threshold`
+    on, and the best `most` in between."""
 
     item: str
     kind: str
@@ -237,8 +236,8 @@ class NearMiss(Struct, frozen=True, kw_only=True):
 
 
 class AgentChoice(Struct, frozen=True, kw_only=True):
-    """The choice. `tokens` are those of the items that search chose; `always` those of items
-    included anyway. `method` says whether meaning was compared or only words."""
+    """An agent's choice for a question. `tokens` counts the items that search chose, `always` those
+    included anyway. `method` says whether meaning or only words were compared."""
 
     question: str
     preset: str

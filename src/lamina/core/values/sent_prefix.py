@@ -1,15 +1,15 @@
-"""Recently sent prefixes: what another session, or another branch, may find in a cache."""
+"""Defines recently sent prefixes, which other sessions or branches may find in a cache."""
 
 from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
 
-# How many hexadecimal digits of a segment's digest are stored: enough to tell two apart.
+# The number of stored hexadecimal digits per segment digest: enough to tell two apart.
 DIGEST_DIGITS = 16
 # The time span of rates, in seconds.
 MINUTE = 60.0
-# How many beginnings per target are considered: the latest.
+# The maximum number of prefixes considered per target: the latest ones.
 MAX_PREFIXES = 64
 
 # The sender: another session, or another branch of this one.
@@ -21,7 +21,7 @@ class SentPrefix(Struct, frozen=True, kw_only=True):
     when a provider keeps it."""
 
     target: str
-    # What else separates a provider's caches: options and the wire, as one digest.
+    # One digest of everything else that separates a provider's caches: options and the wire.
     form: str
     # The key it was routed by; empty if there is none.
     key: str
@@ -29,19 +29,19 @@ class SentPrefix(Struct, frozen=True, kw_only=True):
     at: float
     expires: float
     source: PrefixSource = "session"
-    # Where cache markers stood, as numbers of segments.
+    # The positions of cache markers, as numbers of segments.
     marks: tuple[int, ...] = ()
-    # For another branch: the request that it continued, and how many segments it left cached.
+    # For another branch: the request that it continued, and the number of segments it left cached.
     base: str | None = None
     cached_run: int = 0
 
     @property
     def name(self) -> str:
-        """Its name within its target: sent again, it replaces itself."""
+        """Its name within its target; sending it again replaces the earlier record."""
         return "/".join((self.form, self.key, *self.digests[-1:], str(len(self.digests))))
 
     def agreeing(self, digests: tuple[str, ...]) -> int:
-        """Return how many leading segments agree with those of these digests."""
+        """Return how many leading segments agree with `digests`."""
         count = 0
         for own, other in zip(self.digests, digests, strict=False):
             if own != other:
@@ -51,8 +51,8 @@ class SentPrefix(Struct, frozen=True, kw_only=True):
 
 
 class RecentPrefixes(Struct, frozen=True, kw_only=True):
-    """Prefixes known to have been sent to a target, which may be in its cache; `rates` is how many
-    requests each key had within the last minute."""
+    """Prefixes known to have been sent to a target, which may be in its cache; `rates` counts the
+    requests per key within the last minute."""
 
     prefixes: tuple[SentPrefix, ...] = ()
     rates: Mapping[str, int] = {}

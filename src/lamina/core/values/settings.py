@@ -1,4 +1,4 @@
-"""Settings of a session, and what is known about its target."""
+"""Session settings, and the known facts about its target."""
 
 from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
@@ -19,15 +19,15 @@ from lamina.errors import InvalidSetting
 Promotion = Literal["lazy", "eager"]
 CacheTtl = Literal["5m", "1h"]
 WireName = Literal["openai", "anthropic", "gemini", "llamacpp", "llamacpp_tools"]
-# Those of the embedded model.
+# The wires of the embedded model.
 LOCAL_WIRES = ("llamacpp", "llamacpp_tools")
 
 
 if TYPE_CHECKING:
 
     class SearchSetting:
-        """What type checkers see of a search: it accepts a preset's name and parts, and reads as
-        `SearchSettings`."""
+        """The type of a search setting for type checkers: accepts a preset name and parts, and
+        reads as `SearchSettings`."""
 
         def __get__(self, settings: object, owner: object) -> SearchSettings: ...
 
@@ -40,135 +40,134 @@ else:
 
 
 class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a session decides what is sent. Every limit is in tokens; None means no limit of its
-    own."""
+    """The settings that decide what a session sends. Every limit is in tokens; None means no limit
+    of its own."""
 
     promotion: Promotion = "lazy"
-    """Where texts that were sent stand later: where they were sent first (`lazy`), or from the next
-    turn on in the system prompt (`eager`)."""
+    """The position of content after it was sent: its original place (`lazy`), or the system prompt
+    from the next turn on (`eager`)."""
     prefix_check: Literal["raise", "warn"] = "raise"
-    """What happens if bytes that were sent would move without a reason: an error, or a warning."""
+    """The response to sent bytes that would move without a reason: an error or a warning."""
     target: str = ""
-    """Who is asked, as `provider:model`; empty for the usual one (LAMINA_TARGET, or the embedded
+    """The target, as `provider:model`; empty for the default (LAMINA_TARGET, or the embedded
     model)."""
     window: int | None = None
-    """How large a whole request may be, with room for its answer; None for the target's own."""
+    """The maximum size of a whole request, including room for its answer; None for the target's
+    own."""
     output_reserve: int | None = None
-    """How much of the window is kept free for the answer; None for `Options.max_tokens`, or else
-    the smallest of what the model can answer, 16,384 tokens and a quarter of the window."""
+    """The part of the window kept free for the answer; None for `Options.max_tokens`, or else the
+    smallest of the model's output limit, 16,384 tokens and a quarter of the window."""
     attachment_limit: int | None = None
-    """How large all attachments of a turn may be together."""
+    """The maximum total size of a turn's attachments."""
     history: Literal["full", "strip"] = "full"
-    """What is sent of earlier turns: all of them, or a summary and the last ones (`strip`)."""
+    """The earlier turns to send: all of them in full, or a summary and the latest turns
+    (`strip`)."""
     history_messages: int | None = None
-    """How many earlier messages are sent at most."""
+    """The maximum number of earlier messages to send."""
     history_tokens: int | None = None
-    """How large the earlier messages that are sent may be together."""
+    """The maximum total size of the earlier messages that are sent."""
     strip_turns: int = 2
-    """With `history="strip"`: how many of the last turns are sent as they are."""
+    """With `history="strip"`: the number of latest turns sent unchanged."""
     strip_after_turns: int = 12
-    """With `history="strip"`: after how many turns it begins."""
+    """With `history="strip"`: the number of turns after which stripping begins."""
     summary_tokens: int = 250
-    """How long the summary may be that takes the place of turns which a strip or a prune left out,
-    with what it carries of earlier summaries."""
+    """The maximum length of the summary that replaces turns left out by a strip or a prune,
+    including what it carries over from earlier summaries."""
     history_priority: int = 5
-    """History gives way to items up to this priority number, and after those above it."""
+    """The priority of history: pruned before items with priority numbers up to this one, and after
+    items with higher numbers."""
     prune_to: float = 0.5
-    """Pruning what was sent goes down to this share of the limit, so that it stays rare."""
+    """The share of the limit to which sent content is pruned, so that pruning stays rare."""
     prune_recent: float = 0.2
-    """Of what a prune leaves, the share for the latest exchanges; the rest is the head of history,
-    whose bytes do not move."""
+    """The share of pruned history reserved for the latest exchanges; the rest is the head of
+    history, whose bytes do not move."""
     prune_cold_above: float | None = None
-    """Where the cached prefix is dead anyway, history is cut above this share of the room already,
-    which is cheaper and loses what would still fit; None cuts nothing that fits."""
+    """The share of the room above which history is cut when the cached prefix is dead anyway:
+    cheaper, but loses messages that would still fit. None cuts nothing that fits."""
     compaction: Literal["auto", "off"] = "auto"
-    """Whether older history gives way to a summary by itself once it nears the window."""
+    """Whether older history is automatically replaced by a summary when it nears the window."""
     compaction_reserve: int | None = None
-    """Compaction begins when less than this is free; None for the smaller of 16,384 tokens and a
+    """The free space below which compaction begins; None for the smaller of 16,384 tokens and a
     quarter of the window."""
     compaction_keep: int | None = None
-    """How much of the latest history a compaction leaves as it is; None for the smaller of 20,000
-    tokens and a third of the window."""
+    """The amount of latest history that a compaction leaves unchanged; None for the smaller of
+    20,000 tokens and a third of the window."""
     compaction_summary: int = 2_000
-    """How long the summary of a compaction may be."""
+    """The maximum length of a compaction's summary."""
     compaction_ahead: int = 4
-    """Where the cached prefix is dead anyway, a summarizer is asked already if the window would be
-    full within so many turns like those before, but not while a quarter of it is free; 0 waits
-    until it is full."""
+    """The number of turns to look ahead when the cached prefix is dead anyway: history is
+    summarized early if that many similar turns would fill the window, but not while a quarter of it
+    is free. 0 waits until the window is full."""
     summary_timeout_s: float = 120.0
-    """How many seconds a summarizer may take before the summary is extracted instead."""
+    """The seconds a summarizer may take before a summary is extracted instead."""
     cache_lifetime_s: float | None = None
-    """How many seconds a provider's cache lives, in place of what is known of the target; 0 for no
+    """The lifetime of a provider's cache in seconds, overriding the target's known one; 0 for no
     cache, which makes every request a boundary."""
     cache_ttl: CacheTtl = "5m"
-    """How long entries of a cache are to be kept, where a provider has a choice; an hour costs more
-    to write."""
+    """The requested lifetime of cache entries, if a provider offers a choice; an hour costs more to
+    write."""
     ask_before_tools: ApprovalPolicy = "tool"
-    """Whether a person is asked before a tool runs: always, never, or as each tool says."""
+    """Whether a person is asked before a tool runs: always, never, or as each tool specifies."""
     guide_search: SearchSetting = cast(Any, SearchSettings())
-    """How rules and references are chosen for a question; takes the name of a preset, a mapping
-    of parts and `False` for no search, too."""
+    """The search settings for rules and references; also accepts a preset name, a mapping of parts,
+    or `False` for no search."""
     tool_search: SearchSetting = cast(Any, SearchSettings())
-    """How tools are chosen for a question; takes the same forms as `guide_search`."""
+    """The search settings for tools; accepts the same values as `guide_search`."""
     tool_policy: Literal["sticky", "exact", "all"] = "sticky"
-    """What becomes of tools that were chosen: they join the list and stay until a boundary
-    (`sticky`), the list is what was chosen and nothing else (`exact`), or it has all there are."""
+    """The use of chosen tools: they join the list and stay until a boundary (`sticky`), or make up
+    the whole list (`exact`). With `all`, every tool is listed."""
     tool_joins: int | None = 4
-    """How often chosen tools may join a list that was sent, which moves the whole prefix; after
-    that they are described in the message that needs them. None for always. Models that load tools
-    late are spared all joins but those of None."""
+    """The number of times chosen tools may join a list already sent, which moves the whole prefix;
+    after that they are described in the message that needs them. None for no limit. For models that
+    load tools late, tools never join unless this is None."""
     whole_pool_tokens: int = 3_000
-    """With `sticky`: up to 24 tools that search may choose from are all offered, from the first
-    request on, if they take no more than this and no more than a tenth of the window. 0 searches
-    however few there are."""
+    """With `sticky`: the size up to which a search pool of at most 24 tools is offered whole from
+    the first request on; it must also fit in a tenth of the window. 0 always searches."""
     expand_results: bool = False
-    """Whether what tools gave in the last turn brings items that are like it."""
+    """Whether tool results of the last turn bring in similar items."""
     expanding_tools: str = ""
-    """The tools whose results bring items that are like them into the turn under way: their names
-    or `apps/web/name`, with commas between them; `*` stands for any letters, and an empty text for
-    none."""
+    """The tools whose results bring similar items into the current turn: comma-separated names or
+    `apps/web/name`; `*` matches any characters, and an empty string no tool."""
     relevance_priority: bool = False
-    """Whether an attachment that has to do with the question is pruned later, and one that has not
-    sooner."""
+    """Whether attachments relevant to the question are pruned later, and irrelevant ones sooner."""
     web: WebAccess = "off"
-    """What may be fetched from the web: nothing, listed hosts, or any public host and listed
-    ones."""
+    """The web resources that may be fetched: none, those of listed hosts, or those of listed and
+    all public hosts."""
     allow_hosts: tuple[str, ...] = ()
-    """The hosts that pages may be fetched from; see `web`."""
+    """The hosts from which pages may be fetched; see `web`."""
     secrets: Literal["redact", "warn", "off"] = "redact"
-    """What becomes of secrets of well-known kinds in what was read or what a tool gave: they are
-    replaced, told of, or left."""
+    """The treatment of secrets of well-known kinds in sources and tool results: replace them, warn
+    about them, or leave them."""
     embed_depth: int = 1
-    """How deep notes that are embedded in attached notes come along with them."""
+    """The number of levels of embedded notes that come along with an attached note."""
     temperature: float | None = None
-    """How much chance there is in answers, from 0 to 2; None leaves it to the vendor. This and the
-    next two hold where no option of that name is set; changing them takes such an option away."""
+    """The randomness of answers, from 0 to 2; None leaves it to the vendor. This setting and the
+    next two apply unless an option of that name is set; changing one removes that option."""
     top_p: float | None = None
-    """The share of likely words that is drawn from, from 0 to 1."""
+    """The share of likely words to sample from, from 0 to 1."""
     max_tokens: int | None = None
-    """How long an answer may be."""
+    """The maximum length of an answer."""
     max_requests: int | None = None
-    """How many requests an agent may make for one question before it stops; None for what its
+    """The maximum number of requests an agent may make for one question; None for the number its
     runner was opened with."""
     spend_turn: float | None = None
-    """The most that one turn may cost, in US dollars: all requests from a question to its answer,
-    with plans and summaries. Counted are what was spent and the upper price of what is sent."""
+    """The maximum cost of a turn, in US dollars: all requests from a question to its answer,
+    including plans and summaries. Counts what was spent and the upper price of what is sent."""
     spend_session: float | None = None
-    """The most that this session may cost, in US dollars, all branches together."""
+    """The maximum cost of this session, in US dollars, for all branches together."""
     spend_day: float | None = None
-    """The most that a day may cost, in US dollars, whoever shares the account: all sessions and
-    processes of a person. LAMINA_SPEND_DAY is a limit for all of them, and so on; the lower one
-    counts."""
+    """The maximum cost per day, in US dollars, for everyone who shares the account: all of a
+    person's sessions and processes. LAMINA_SPEND_DAY and the like set limits for all of them; the
+    lower one applies."""
     spend_unknown: Literal["refuse", "allow"] = "refuse"
-    """What happens under such a limit to a model whose price nobody knows: it is refused, or asked
-    and counted in no sum."""
+    """The treatment of a model of unknown price under such a limit: refuse it, or use it without
+    counting its cost."""
     ask_above_cost: float | None = 0.25
-    """In `lamina chat` and `lamina ask`: a person is asked before a request that writes to a cache
-    again what could have been read from it, if that costs more than this, in US dollars. None for
-    never."""
+    """For `lamina chat` and `lamina ask`: the cost in US dollars above which a person is asked
+    before a request writes to a cache again what could have been read from it. None for never."""
     explicit_cache: bool = False
-    """With Gemini, whether tools, L1 and library are kept in a cache of their own where that pays,
-    at a storage fee; only Lamina's own client can do that."""
+    """With Gemini, whether tools, L1 and library are kept in an explicit cache when that pays, at a
+    storage fee; requires Lamina's own client."""
 
     @property
     def spend_limits(self) -> SpendLimits:
@@ -190,7 +189,7 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
             value = getattr(self, name)
             if value is not None and not _within(value, 0):
                 raise InvalidSetting(name, value, "must be a number from 0 on")
-        # Refuses values that an option would refuse.
+        # Refuses values that are invalid as options.
         Options(temperature=self.temperature, top_p=self.top_p, max_tokens=self.max_tokens)
         if self.max_requests is not None and self.max_requests < 1:
             raise InvalidSetting("max_requests", self.max_requests, "must be at least 1")
@@ -204,7 +203,7 @@ class Settings(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 # The highest value that any vendor accepts.
 MAX_TEMPERATURE = 2.0
-# The settings that serve as options where nothing else sets these.
+# The settings that serve as options unless options set them.
 OPTION_SETTINGS = ("temperature", "top_p", "max_tokens")
 _SEARCHES = ("guide_search", "tool_search")
 _LIMITS = (
@@ -221,11 +220,11 @@ def _within(value: float, low: float, high: float = float("inf")) -> bool:
 
 
 def require_usable(values: Settings | Options, names: Collection[str] | None = None) -> None:
-    """Refuses values that no model accepts and no search works with, in the fields `names` or in
-    all. Applied to new values; a journal with such a value can still be read.
+    """Refuses out-of-range values in the fields `names`, or in all fields. Applied to new values; a
+    journal with such a value can still be read.
 
     Raises:
-        InvalidSetting: one of them is out of range.
+        InvalidSetting: a value is out of range.
     """
     checks: list[tuple[str, object, bool, str]] = [
         ("temperature", values.temperature, _within(values.temperature or 0, 0, MAX_TEMPERATURE),
@@ -243,20 +242,21 @@ def require_usable(values: Settings | Options, names: Collection[str] | None = N
 
 
 class CacheRules(Struct, frozen=True, kw_only=True):
-    """How a target caches prefixes. `lifetime_s` None: as long as the server's process runs."""
+    """The rules by which a target caches prefixes. `lifetime_s` None: while the server process
+    runs."""
 
     minimum: int = 0
     step: int = 1
     lifetime_s: float | None = 300.0
     explicit: bool = False
-    # Whether the server's answers are in its cache, too, as in a llama.cpp slot.
+    # Whether the server also caches its own answers, as in a llama.cpp slot.
     keeps_answers: bool = False
-    # How long entries can be kept instead, for a price.
+    # The longer lifetime available at a higher price.
     long_lifetime_s: float | None = None
 
 
 class Target(Struct, frozen=True, kw_only=True):
-    """A provider and model, with the facts the planner needs."""
+    """A provider and model, with the facts that the planner needs."""
 
     provider: str
     model: str
@@ -264,7 +264,7 @@ class Target(Struct, frozen=True, kw_only=True):
     window: int
     max_output: int
     cache: CacheRules
-    # The longest prompt, if it is shorter than the window.
+    # The longest prompt, if shorter than the window.
     max_input: int | None = None
     # The source of these limits; empty if they are the provider's defaults for any model.
     limits_source: str = ""
@@ -275,11 +275,11 @@ class Target(Struct, frozen=True, kw_only=True):
     prices: Prices | None = None
     # Whether a request can name the tools that may be called without moving its prefix.
     restricts_tools: bool = False
-    # Whether it can be required to cite sources; without that it would cite none.
+    # Whether it can be required to cite sources; otherwise it would not cite any.
     enforces_citations: bool = False
-    # Whether it accepts a temperature and a `top_p`; reasoning models refuse requests with them.
+    # Whether it accepts `temperature` and `top_p`; reasoning models refuse requests with them.
     takes_sampling: bool = True
-    # Whether it accepts its thinking back only after the same prefix as when it was written.
+    # Whether it accepts its earlier thinking only after the prefix it was written for.
     binds_thinking: bool = False
     # Other models whose thinking it reads, as shell patterns.
     reads_thinking: tuple[str, ...] = ()
@@ -291,7 +291,7 @@ class Target(Struct, frozen=True, kw_only=True):
     loads_tools: bool = False
     # The maximum number of tools in a request; 0 if no limit is known.
     max_tools: int = 0
-    # Its address, if not where its SDK looks, and the environment variable with its key.
+    # Its address, unless its SDK's default applies, and the environment variable with its key.
     base_url: str = ""
     key_env: str = ""
 
@@ -306,12 +306,12 @@ class Target(Struct, frozen=True, kw_only=True):
         return self.wire == "openai" and self.provider == "openai"
 
     def taken_effort(self, effort: str | None) -> str | None:
-        """Return the reasoning effort sent to it: None if it does not know the word."""
+        """Return the reasoning effort to send; None if the target does not support it."""
         return effort if self.efforts is None or effort in self.efforts else None
 
     def reads_thinking_of(self, model: str) -> bool:
-        """Return whether it reads the thinking of a model of its provider: its own, or that of a
-        model it is known to read. All other thinking is dropped before it sees it."""
+        """Return whether it can read the thinking of `model`, from the same provider: its own, or
+        that of a model listed as readable. All other thinking is dropped before it sees it."""
         return model == self.model or any(
             fnmatchcase(model, pattern) for pattern in self.reads_thinking
         )
@@ -333,7 +333,7 @@ class Target(Struct, frozen=True, kw_only=True):
 
 
 def cache_rules(settings: Settings, target: Target) -> CacheRules:
-    """Return how a target caches for a session: entries live as long as its settings say."""
+    """Return the cache rules of a target for a session, with the lifetime from its settings."""
     rules = target.cache
     if settings.cache_lifetime_s is not None:
         return replace(rules, lifetime_s=settings.cache_lifetime_s)

@@ -1,4 +1,4 @@
-"""Money: limits, reservations and settlements of requests, and their sums.
+"""Defines spending limits, reservations and settlements of requests, and their sums.
 
 Law: an unknown amount is None, never 0.
 """
@@ -18,7 +18,7 @@ SpendState = Literal["open", "settled", "released", "cleared"]
 
 
 class SpendLimits(Struct, frozen=True, kw_only=True):
-    """Spending limits, in US dollars; None where there is no limit."""
+    """Spending limits, in US dollars; None for no limit."""
 
     turn: float | None = None
     session: float | None = None
@@ -42,7 +42,7 @@ class SpendLimits(Struct, frozen=True, kw_only=True):
 
 class SpendRequest(Struct, frozen=True, kw_only=True):
     """A request about to be sent, with its price range in US dollars. `turn` None continues the
-    turn that its session was in last."""
+    last turn of its session."""
 
     at: float
     day: str
@@ -63,8 +63,8 @@ class Reservation(Struct, frozen=True, kw_only=True):
 
 
 class Settlement(Struct, frozen=True, kw_only=True):
-    """The final cost of a request. `reservation` is empty if nothing was reserved for it. `cost` is
-    None if unknown: then `high` counts or, if no price is known at all, nothing does and sums say
+    """The final cost of a request. `reservation` is empty if nothing was reserved for it. If `cost`
+    is None (unknown), `high` counts; if no price is known at all, nothing counts, and sums say
     so."""
 
     at: float
@@ -80,9 +80,9 @@ class Settlement(Struct, frozen=True, kw_only=True):
 
 
 class SpendSum(Struct, frozen=True, kw_only=True):
-    """What was spent and what is reserved, in US dollars. `assumed` counts requests whose answers
-    did not report their usage, at their upper prices. `unpriced` is the number of requests in none
-    of the amounts, because their price is unknown; `waiting` is the number of open reservations."""
+    """The amounts spent and reserved, in US dollars. `assumed` counts requests whose answers did
+    not report their usage, at their upper prices. `unpriced` is the number of requests in none of
+    the amounts, because their price is unknown; `waiting` is the number of open reservations."""
 
     spent: float = 0.0
     assumed: float = 0.0
@@ -97,7 +97,7 @@ class SpendSum(Struct, frozen=True, kw_only=True):
 
 
 class ReachedLimit(Struct, frozen=True, kw_only=True):
-    """A limit that a request would exceed, and what already counts towards it."""
+    """A limit that a request would exceed, and the amount that already counts towards it."""
 
     scope: SpendScope
     limit: float
@@ -116,7 +116,7 @@ class SpendStanding(Struct, frozen=True, kw_only=True):
 
 
 class SpendEntry(Struct, frozen=True, kw_only=True):
-    """One request in the account, and its outcome. `ended` is when it ended, if it did."""
+    """One request in the account, and its outcome. `ended` is the time it ended, if it did."""
 
     id: str
     at: float

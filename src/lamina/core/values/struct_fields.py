@@ -1,9 +1,9 @@
-"""The fields of values: what they accept, and their names in other documents.
+"""Checks the fields of values, and translates their names in other documents.
 
-Laws: annotations alone prove nothing; a wrong value is refused by field name when a struct is made,
-and an accepted one has the form in which a journal returns it. Each field has one name of ours;
-other documents may write it in camelCase or use their own word. This is the only place that knows
-these names, and two names for one field must have the same value.
+Laws: annotations alone prove nothing; making a struct refuses a wrong value by field name, and
+converts an accepted one to the format in which a journal returns it. Each field has one name of
+ours; other documents may write it in camelCase or use their own word. These names are listed only
+here, and two names for one field must have the same value.
 """
 
 import re
@@ -25,7 +25,7 @@ _WORDS: Mapping[Any, str] = {
 
 
 def settle_fields(holder: Struct) -> None:
-    """Brings the fields of a new value into the form they would be read back in.
+    """Convert the fields of a new value to the format in which they would be read back.
 
     Raises:
         InvalidSetting: a field has a wrong value.
@@ -43,7 +43,7 @@ def settle_fields(holder: Struct) -> None:
 
 
 def describe_type(kind: Any) -> str:
-    """Return a description of the values a type accepts."""
+    """Return a description of the values that a type accepts."""
     if get_origin(kind) is Literal:
         return f"one of {', '.join(map(str, get_args(kind)))}"
     if get_origin(kind) is tuple:
@@ -59,7 +59,7 @@ def _fields_of(kind: type[Struct]) -> tuple[tuple[str, Any, Any], ...]:
 
 
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
-# Other documents' words for ours. They count only where ours is a field.
+# Other documents' words for ours. They apply only if ours is a field.
 _OTHER_WORDS = {
     "invalidate_cache_reason": "reason",
     "part_name": "name",
@@ -82,7 +82,7 @@ def snake_case(name: str) -> str:
 
 
 def our_name(name: str, known: Collection[str]) -> str:
-    """Return which of the `known` fields a name means; the name itself if none."""
+    """Return the `known` field that a name refers to; the name itself if none."""
     if name in known:
         return name
     snake = snake_case(name)
@@ -91,7 +91,7 @@ def our_name(name: str, known: Collection[str]) -> str:
 
 
 def with_our_names(fields: Mapping[Any, Any], known: Collection[str]) -> dict[Any, Any]:
-    """Return the fields under our names, where they have one.
+    """Return the fields under our names, if they have any.
 
     Raises:
         ValueError: two names of one field have different values.

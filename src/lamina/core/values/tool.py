@@ -1,4 +1,4 @@
-"""Tools as the engine sees them: what is offered, on which terms, and the output of a call."""
+"""Defines tools as the engine sees them: offered tools, their terms, and the output of a call."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -10,30 +10,29 @@ from lamina.core.values.message import ToolDefinition
 
 # For one tool: whether a person is asked before it runs.
 Permission = Literal["required", "free"]
-# For a session: ask before every call, before none, or as each tool says.
+# For a session: ask before every call, before none, or as each tool specifies.
 ApprovalPolicy = Literal["always", "never", "tool"]
 Decision = Literal["allow_once", "allow_session", "deny"]
 DENIED = "Tool call denied"
 
 
 class OfferedTool(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A tool that can be called. `definition.name` is the name the model knows; `id` is the tool's
-    own identity, whatever its name; `digest` covers the definition, so a changed description
+    """A tool that can be called. `definition.name` is the model's name for it; `id` is its own
+    identity, independent of its name; `digest` covers the definition, so a changed description
     changes it."""
 
     id: ItemId
     definition: ToolDefinition
     digest: str
     permission: Permission = "required"
-    # Whether it is part of every request, only of those that ask for it, or searched for.
+    # Whether it is part of every request, only of those that request it, or searched for.
     include: Include = "always"
-    # Whether the files of the session's agent bring it: then `include` is theirs, and the session
-    # may have another one.
+    # Whether it is provided by the files of the session's agent: then `include` is from those
+    # files, and the session may have another mode.
     of_agent: bool = False
-    # The label people see, such as `server · tool`.
+    # The label for people, such as `server · tool`.
     label: str = ""
-    # The server's description of itself: it helps to find the tool, and is not part of its
-    # definition.
+    # The server's description of itself: helps to find the tool, but is not part of its definition.
     about: str = ""
 
 
@@ -53,7 +52,7 @@ class Toolset(Struct, frozen=True, kw_only=True):
 
 
 class ToolOutput(Struct, frozen=True, kw_only=True):
-    """The output of a call as text for the model; and the whole output, if it was cut."""
+    """The output of a call as text for the model, and the whole output if it was cut."""
 
     text: str
     is_error: bool = False
@@ -68,8 +67,8 @@ def stricter_policy(one: ApprovalPolicy, other: ApprovalPolicy) -> ApprovalPolic
 
 def translate_server_terms(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return an `mcpServers` entry with the `permission` and `include` of the server and its
-    `tools`, also if they are spelled as in TeamSpark. Our own words win; unknown forms stay as they
-    are, for a strict reader to refuse."""
+    `tools`, even if they are spelled as in TeamSpark. Our own words take precedence; unknown
+    formats are left unchanged, so that a strict reader refuses them."""
     translation = dict(entry)
     defaults = translation.pop("serverToolDefaults", None)
     _translate(translation, defaults)
@@ -79,7 +78,7 @@ def translate_server_terms(entry: Mapping[str, Any]) -> dict[str, Any]:
             own = dict(terms)
             _translate(own, {key: own.pop(key) for key in ("permissionRequired",) if key in own})
             tools[name] = own
-    # The form before `serverToolDefaults` existed.
+    # The spelling before `serverToolDefaults` existed.
     for old, new in (("toolPermissionRequired", "permissionRequired"), ("toolInclude", "include")):
         older = _table(translation.pop(old, None))
         if "serverDefault" in older:

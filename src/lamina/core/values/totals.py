@@ -1,4 +1,4 @@
-"""The totals of a session in a list of sessions, and of a deleted one."""
+"""Defines the totals of a listed or deleted session."""
 
 from msgspec import Struct
 
@@ -6,12 +6,12 @@ from lamina.core.values.usage import Usage
 
 
 class TargetUsage(Struct, frozen=True, kw_only=True, array_like=True):
-    """The usage of requests to one target, in a form that preserves their total cost: each count is
-    of tokens paid at one price, in prompts between two steps of length."""
+    """The usage of requests to one target, stored so that their total cost can be computed: each
+    count is of tokens paid at one price, in prompts between two steps of length."""
 
     target: str
     usage: Usage
-    # The step that their prompts exceed, and their number.
+    # The step exceeded by their prompts, and the number of prompts.
     above: int
     requests: int
 
@@ -21,23 +21,23 @@ class SessionTotals(Struct, frozen=True, kw_only=True):
     `paid` on demand."""
 
     workspace: str = ""
-    # The name a person gave it, else its first question.
+    # The name given by a person, or else its first question.
     name: str = ""
-    # Messages on the active path, and entries of the whole tree.
+    # The number of messages on the active path, and of entries in the whole tree.
     messages: int = 0
     entries: int = 0
-    # What providers reported, on every branch: all of it was paid for.
+    # The usage reported by providers on all branches, all of which was paid for.
     usage: Usage = Usage()
     paid: tuple[TargetUsage, ...] = ()
-    # The cost of requests outside the turns in US dollars, where nothing else is recorded.
+    # The cost of requests outside the turns in US dollars, if nothing else is recorded.
     side_cost: float = 0.0
     damage: int = 0
     # Whether its last request was never answered.
     is_waiting: bool = False
     # Whether calls of its last answer have no results yet.
     awaits_results: bool = False
-    # Where it continues, and the requests without a reply by target: the next entries are added to
-    # these.
+    # The position at which it continues, and the requests without a reply by target; later entries
+    # are added to these.
     leaf: str = ""
     unanswered: dict[str, str] = {}
 
@@ -54,7 +54,8 @@ class ListedSession(Struct, frozen=True, kw_only=True):
 
 
 class DeletedSession(Struct, frozen=True, kw_only=True):
-    """What a deletion removed: the bytes of the session, and the blobs that only it used."""
+    """The result of a deletion: the removed bytes of the session, and the blobs that only it
+    used."""
 
     session: str
     bytes: int = 0

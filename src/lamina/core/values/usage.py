@@ -1,4 +1,5 @@
-"""What a provider reported about a request: its usage, in one form, and what it removed from it."""
+"""Defines what a provider reported about a request: its usage, in one format, and what it removed
+from the request."""
 
 from msgspec import Struct
 
@@ -12,9 +13,9 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     output: int = 0
     # The part of `written` that is kept for longer, at a higher price.
     written_long: int = 0
-    # Some servers report no cache figure at all, which is not the same as zero.
+    # Some servers report no cache figure at all, which differs from zero.
     cache_reported: bool = True
-    # The part of the input that an explicitly created cache contains; 0 if the request named none.
+    # The part of the input contained in an explicitly created cache; 0 if the request named none.
     explicit: int = 0
 
     def plus(self, other: "Usage") -> "Usage":
@@ -31,9 +32,9 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class InputTransformation(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a provider did with a block of a request before the model saw it, in its own words:
-    `kind` is `thinking_dropped` or `thinking_mismatch_allowed` so far, `path` the block's place in
-    the sent body, and `reason` the check that failed."""
+    """A provider's change to a block of a request before the model saw it, in its own words: `kind`
+    is `thinking_dropped` or `thinking_mismatch_allowed` so far, `path` the block's location in the
+    sent body, and `reason` the check that failed."""
 
     kind: str
     path: str = ""
@@ -41,6 +42,6 @@ class InputTransformation(Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     @property
     def is_surprise(self) -> bool:
-        """Whether the block should not have been in the request: what preceded it changed. A block
-        of another model or account is expected after a hand-over."""
+        """Whether the block should not have been in the request, because the content before it
+        changed. A block of another model or account is expected after a hand-over."""
         return self.reason == "prefix_binding_mismatch"

@@ -1,4 +1,4 @@
-"""What may be fetched from the web, and what was fetched."""
+"""Defines rules for web access, and the fetched or found resources."""
 
 from typing import Literal
 
@@ -9,9 +9,9 @@ WebAccess = Literal["off", "listed", "public"]
 
 
 class WebRules(Struct, frozen=True, kw_only=True):
-    """What may be fetched. A listed host is a name, `name:port`, an address, or `*.domain` for all
-    names below one. Names mean public addresses only, unless the entry is `private:NAME`;
-    `localhost` and private addresses are meant literally. Addresses from which clouds serve their
+    """The rules for fetching. A listed host is a name, `name:port`, an address, or `*.domain` for
+    all names below one. Names match public addresses only, unless the entry is `private:NAME`;
+    `localhost` and private addresses are matched literally. Addresses from which clouds serve their
     secrets are never fetched."""
 
     access: WebAccess = "off"
@@ -19,7 +19,7 @@ class WebRules(Struct, frozen=True, kw_only=True):
 
 
 class FetchedResource(Struct, frozen=True, kw_only=True):
-    """A server's response. `url` is where it finally came from, after redirects."""
+    """A server's response. `url` is its final address, after redirects."""
 
     url: str
     media_type: str
@@ -28,16 +28,16 @@ class FetchedResource(Struct, frozen=True, kw_only=True):
 
 
 class UnfetchedResource(Struct, frozen=True, kw_only=True):
-    """Why nothing was fetched: it was not allowed (`refused`), does not exist (`missing`), or could
-    not be read (`unreadable`)."""
+    """A failed fetch, with its reason: not allowed (`refused`), nonexistent (`missing`), or
+    impossible to read (`unreadable`)."""
 
     reason: Literal["missing", "unreadable", "refused"]
     detail: str
 
 
 class FoundPage(Struct, frozen=True, kw_only=True):
-    """A page that a web search found. `snippet` is a matching part of it, `content` more of its
-    text, if the search returns that; `date` is when it was written, according to the search."""
+    """A page found by a web search. `snippet` is a matching part of it, `content` more of its text,
+    if the search returns that; `date` is when it was written, according to the search."""
 
     title: str
     url: str
@@ -47,7 +47,7 @@ class FoundPage(Struct, frozen=True, kw_only=True):
 
 
 class FoundPages(Struct, frozen=True, kw_only=True):
-    """The pages that a search found, and what a person and a model should know about them."""
+    """The pages found by a search, and notices for a person and a model."""
 
     pages: tuple[FoundPage, ...] = ()
     warnings: tuple[str, ...] = ()
