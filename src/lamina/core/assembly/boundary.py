@@ -30,7 +30,7 @@ _Reason = Literal["superseded", "removed", "has_images"]
 
 
 class PruneOutcome(Struct, frozen=True, kw_only=True):
-    """What a boundary removed."""
+    """The items and messages that a boundary removed."""
 
     evicted: tuple[PruneCandidate, ...] = ()
     dropped_messages: int = 0

@@ -98,7 +98,7 @@ def engine_names(
     """Return the names of the engine's tools for a list: `speaks` if there are unlisted tools,
     `searches` if they can be searched, `reads` if results can be read. Names in `taken` belong to
     another provider or were withdrawn."""
-    speaks = speaks and USE_TOOL.name not in taken  # else what is found could not be called
+    speaks = speaks and USE_TOOL.name not in taken  # else found tools could not be called
     there = {"unlisted": speaks, "search": speaks and searches, "results": reads}
     return tuple(
         name for name, tool in ENGINE_TOOLS.items() if there[tool.needs] and name not in taken

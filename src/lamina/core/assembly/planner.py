@@ -201,7 +201,7 @@ class _TurnPlanner:
         return turn if turn.prompt.tokens <= limit else self._make_room(limit)
 
     def report_unseen(self, attachments: Sequence[Attachment]) -> None:
-        """Report the new pictures that the model is told about but not shown."""
+        """Report new pictures that the model is told of but cannot see."""
         pictured = [a for a in attachments if a.item.pictures]
         if not self.assembler.layout.hides_pictures or not pictured:
             return
@@ -288,7 +288,7 @@ def plan_results(
 
 class _ResultsPlanner:
     """The decisions of one message of results, in order. `page` contains the message as it would be
-    sent, and what was pruned for it."""
+    sent, and the parts pruned for it."""
 
     def __init__(self, page: Page, draft: Draft, answer: CallResults, assembler: Assembler) -> None:
         self._before = state = page.state
