@@ -1,5 +1,4 @@
-"""Measures how rules, references and tools were used (in force, chosen, used), and suggests
-changes.
+"""Measures how rules, references and tools were in force, chosen and used; suggests changes.
 
 Laws: everything is read from the journal; nothing is asked or sent. A turn counts once, however
 many requests it took; an unanswered turn does not count. A tool is used when it is called, a rule

@@ -1,5 +1,4 @@
-"""Exports requests as rows of plain data, for analysis elsewhere; docs/requests.md describes every
-field.
+"""Exports requests as rows of plain data; docs/requests.md describes every field.
 
 Laws: a row has figures, names and reasons, and neither the request's content nor the answer's.
 Unknown values are null, never zero. A field keeps its name and its meaning; a change of either

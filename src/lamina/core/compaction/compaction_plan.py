@@ -1,5 +1,4 @@
-"""Decides when history is compacted, and plans it: the removed part, the kept part, and facts about
-both.
+"""Decides when history is compacted, and plans it: what goes, what stays, and facts about both.
 
 Laws: the same messages yield the same plan. A plan never separates a tool call from its result, and
 never removes calls whose results are still pending. No plan is made that would not help, so that
