@@ -1,4 +1,4 @@
-"""How one request is made. Pure: a state and a draft go in, entries and a prompt come out.
+"""Assembles a single request. Pure: a state and a draft go in, entries and a prompt come out.
 
 Private: see `lamina` for what is public.
 """

@@ -1,4 +1,4 @@
-"""Boundaries: when the prefix is dead anyway, and the library is rebuilt from what stands.
+"""Finds boundaries, where the prefix is lost anyway, and rebuilds the library from standing items.
 
 Law: removed items are reported, and removed messages are replaced by a summary.
 """
@@ -24,13 +24,13 @@ from lamina.core.values.patch import Display, LibraryConsolidate, Patch, PatchOp
 from lamina.core.values.request import Boundary, LeftOut
 from lamina.core.values.settings import Target, cache_rules
 
-# The transformer that writes what a boundary does.
+# The transformer that records a boundary's changes.
 BOUNDARY = "lamina.boundary"
 _Reason = Literal["superseded", "removed", "has_images"]
 
 
 class PruneOutcome(Struct, frozen=True, kw_only=True):
-    """What a boundary removed."""
+    """The items and messages that a boundary removed."""
 
     evicted: tuple[PruneCandidate, ...] = ()
     dropped_messages: int = 0
@@ -54,9 +54,9 @@ def consolidate(
     short: Exchange | None = None,
     transformer: str = BOUNDARY,
 ) -> PruneOutcome:
-    """Rebuild the library from what stands, and cut history before `first_kept`, where `short` may
-    begin. Writes nothing if nothing would change. `summary` replaces the removed part; without one
-    it is extracted."""
+    """Rebuild the library from the standing items and cut history before `first_kept`, where the
+    shortened exchange `short` may begin. Write nothing if nothing would change. `summary` replaces
+    the removed part; by default it is extracted."""
     state = page.state
     victims = {candidate.item for candidate in evicted}
     in_place = tuple(item for item in _in_place(state, first_kept) if item not in victims)
@@ -64,7 +64,7 @@ def consolidate(
     ops: list[PatchOp] = []
     stale = any(message.context for message in state.envelope.cached)
     if library != state.envelope.library or stale:
-        # First, so that what a cut leaves of the current question can name what was laid down.
+        # Runs first, so that the rest of a cut question can name the items laid down.
         ops.append(LibraryConsolidate(items=library, in_place=in_place, reason=reason))
     if first_kept:
         dropped = state.envelope.cached.until(first_kept).since(0)
@@ -94,8 +94,8 @@ def consolidate(
 
 
 def _in_place(state: State, first_kept: int) -> tuple[ItemId, ...]:
-    """Return items with images that the current question brought: they cannot go into the library,
-    and the turn still needs them."""
+    """Return items with images added by the current question: they cannot go into the library, and
+    the turn still needs them."""
     start, cached = state.turn.start, state.envelope.cached
     # A patch may have removed the question.
     if start is None or start < first_kept or start >= len(cached):
@@ -134,9 +134,9 @@ def _plan_library(state: State, victims: set[ItemId]) -> tuple[tuple[LaidItem, .
 def standing_sizes(
     state: State, assembler: Assembler, attached: Sequence[Attachment] = ()
 ) -> list[PruneCandidate]:
-    """Return what stands and can go, with its worth: to the turn that has it `attached`, or else to
-    the last turn that had. If another version is attached, that one is wanted, not the standing
-    one."""
+    """Return the standing items that may be removed, with their worth: to the turn that has them
+    `attached`, or else to the last turn that had them. If another version is attached, the turn
+    needs that version, not the standing one."""
     candidates = []
     pictured = _in_place(state, 0)
     attachments = {attachment.item.id: attachment for attachment in attached}
@@ -185,7 +185,7 @@ def _display(
 
 
 def report_pruned(pruned: PruneOutcome, attached: Sequence[Attachment] = ()) -> list[LeftOut]:
-    """Report what a boundary removed. Items of this turn are reported with the turn itself."""
+    """Report items removed at a boundary. Items of this turn are reported with the turn."""
     reports = list(pruned.reports)
     attached_items = {a.item.id for a in attached}
     for candidate in pruned.evicted:
@@ -197,7 +197,7 @@ def report_pruned(pruned: PruneOutcome, attached: Sequence[Attachment] = ()) -> 
 
 
 def find_boundary(state: State, target: Target, now: float) -> Boundary | None:
-    """Return why the prefix is dead anyway, if it is."""
+    """Return the reason why the prefix is lost anyway, or None."""
     last = state.requests.sent
     if last is None:
         return Boundary(kind="first_request", reason="the first request of this session")
@@ -218,17 +218,17 @@ def find_boundary(state: State, target: Target, now: float) -> Boundary | None:
 
 
 def choose_renderer(state: State, boundary: Boundary | None) -> int:
-    """Return the renderer of the next request: today's if `boundary` says that the prefix is dead
-    anyway, else that of the last request."""
+    """Return the renderer of the next request: the current one if `boundary` shows that the prefix
+    is lost anyway, else that of the last request."""
     if boundary and boundary.kind in ("first_request", "expired", "model_change"):
         return RENDERER
     return renderer_in(state)
 
 
 def _recorded_change(state: State) -> Boundary | None:
-    """Return the boundary that was recorded for moving tools, or for moving system parts."""
+    """Return the recorded boundary for moved tools or system parts."""
     why = _reasons_for(state, "tool:")
-    # They may be back where they were.
+    # They may be back in their original places.
     if why and state.envelope.tool_list != state.requests.sent_tools:
         return Boundary(kind="tools_change", reason=why)
     if why := _reasons_for(state, "system:"):

@@ -1,8 +1,8 @@
-"""What fits, what is dropped first, and how that is reported.
+"""Decides what fits into a request, what is dropped first, and how that is reported.
 
 Laws: no plan exceeds its budget; nothing is dropped without being reported; unsent parts are pruned
-exactly, sent parts only in big steps. What cannot fit at all goes first, then the higher priority
-number, among equals the earliest added; essentials never go.
+exactly, sent parts only in big steps. Items that cannot fit at all are dropped first, then those
+with higher priority numbers, and among equals the earliest added; essentials are never dropped.
 """
 
 from collections import Counter
@@ -21,8 +21,8 @@ from lamina.core.values.request import Attachments, LeftOut
 from lamina.core.values.settings import Settings, Target
 from lamina.errors import EssentialsTooLarge, InvalidSetting
 
-# The shares of the remaining room that one item chosen by search, and texts for one request, may
-# use; and what these may use in any case beside tools and L1, at the expense of history.
+# The maximum shares of the remaining room for one item chosen by search and for single-request
+# texts; and the minimum room for these texts beside tools and L1, at the expense of history.
 CHOSEN_SHARE = 0.5
 TEXTS_SHARE = 0.5
 LEAST_TEXTS_SHARE = 0.25
@@ -55,9 +55,9 @@ class PruneChoice(Struct, frozen=True, kw_only=True):
 
 
 def drop_until(candidates: Sequence[PruneCandidate], excess: int) -> PruneChoice:
-    """Drop candidates, the least wanted first, until `excess` tokens are gone or none may go. One
-    that would not fit even beside the essentials alone goes before all others: dropping them would
-    not let it stay."""
+    """Drop candidates, the least wanted first, until `excess` tokens are freed or none may go. A
+    candidate that would not fit even beside the essentials alone goes first: dropping the others
+    would not make room for it."""
     spare = [candidate for candidate in candidates if not candidate.essential]
     room = sum(candidate.tokens for candidate in spare) - excess
     victims: list[PruneCandidate] = []
@@ -72,7 +72,8 @@ def drop_until(candidates: Sequence[PruneCandidate], excess: int) -> PruneChoice
 
 
 def fit_attachments(candidates: Sequence[PruneCandidate], limit: int) -> PruneChoice:
-    """Return which of a turn's attachments fit their own limit; exactly at the limit nothing goes.
+    """Choose which of a turn's attachments fit their own limit; exactly at the limit none is
+    dropped.
 
     Raises:
         EssentialsTooLarge: the essentials alone exceed it.
@@ -95,7 +96,7 @@ def fit_attachments(candidates: Sequence[PruneCandidate], limit: int) -> PruneCh
 
 
 class Room(Struct, frozen=True, kw_only=True):
-    """The room that a limit leaves beside a prompt."""
+    """The room left beside a prompt under a limit."""
 
     limit: int
     prompt: Prompt
@@ -111,7 +112,7 @@ class Room(Struct, frozen=True, kw_only=True):
 
     @property
     def free(self) -> int:
-        """The room left by tools and L1, which every request has."""
+        """The room left by tools and L1, which are part of every request."""
         segments = (link.segment for link in self.prompt.front)
         return self.limit - sum(s.tokens for s in segments if s.layer in ("tools", "L1"))
 
@@ -121,14 +122,14 @@ class Room(Struct, frozen=True, kw_only=True):
         return self.limit - total_tokens(self.prompt.front)
 
     def texts(self, beside: int) -> int:
-        """Return the room for one request's own texts, if it also has `beside` tokens."""
+        """Return the room for single-request texts, beside `beside` more tokens."""
         half, least = TEXTS_SHARE * (self.left - beside), LEAST_TEXTS_SHARE * (self.free - beside)
         return max(0, int(half), int(least))
 
 
 class Budget(Struct, frozen=True, kw_only=True):
-    """The window, the reserve for the answer, and what is left, in calibrated tokens. `limit` is in
-    the counter's own tokens, so that comparisons need no scaling."""
+    """The window, the reserve for the answer, and the remaining room, in calibrated tokens. `limit`
+    is in the counter's own tokens, so that comparisons need no scaling."""
 
     window: int
     reserve: int
@@ -144,7 +145,7 @@ class Budget(Struct, frozen=True, kw_only=True):
 
 
 def assemble_standing(state: State, assembler: Assembler) -> Prompt:
-    """Return the prompt of what stands, without a turn."""
+    """Return the prompt of the standing parts, without a turn."""
     return assembler.assemble(state.envelope, state.library.items, len(state.envelope.cached))
 
 
@@ -176,8 +177,9 @@ def make_budget(settings: Settings, target: Target, max_tokens: int | None, scal
 def split_still_out(
     state: State, attached: Attachments, room: int, assembler: Assembler
 ) -> Attachments:
-    """Items dropped for lack of room stay out while they stay attached: readmitting them on the
-    next turn would push others out, turn after turn. Those that fit `room` may come back."""
+    """Separate items that must stay out: those dropped for lack of room stay out while they are
+    attached, since readmitting them would push others out, turn after turn. Those that fit `room`
+    may come back."""
     reports: dict[ItemId, LeftOut] = {}
     for attachment in attached.attachments:
         item = attachment.item
@@ -193,7 +195,7 @@ def split_still_out(
 
 
 def limit_attachments(state: State, attached: Attachments, assembler: Assembler) -> Attachments:
-    """Return what stays under the attachments' own limit. Rules and references are not attachments.
+    """Return the attachments that fit their own limit. Rules and references are not attachments.
 
     Raises:
         EssentialsTooLarge: the essentials alone exceed it.

@@ -1,7 +1,7 @@
-"""The engine's own tools: they stand in front of a list of tools, and no host runs them.
+"""The engine's own tools: listed before all other tools, and run by the engine instead of a host.
 
-Laws: each is one row of the table, in the order in which they stand on the wire; a definition that
-was sent never changes. A tool of somebody else's that has such a name takes its place.
+Laws: each tool is one row of the table, in wire order; a definition that was sent never changes. A
+third-party tool of the same name replaces it.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -18,7 +18,7 @@ from lamina.core.values.item import ItemId, key_of, tool_id
 from lamina.core.values.message import ToolCall, ToolDefinition
 from lamina.core.values.tool import OfferedTool
 
-# How many tools one search brings at most, and how much may be said of them.
+# The maximum number of results of one search, and the maximum length of their descriptions.
 MAX_FOUND, FOUND_TOKENS = 10, 2_000
 
 
@@ -52,7 +52,7 @@ def _find_tools(words: Wording) -> ToolDefinition:
     )
 
 
-# As a session that begins today has them.
+# The current renderer's definitions, for sessions that begin today.
 USE_TOOL, FIND_TOOLS = _use_tool(wording(RENDERER)), _find_tools(wording(RENDERER))
 _DEFINITIONS = {
     renderer: {
@@ -64,18 +64,18 @@ _DEFINITIONS = {
 
 
 def define_engine_tool(name: str, renderer: int) -> ToolDefinition:
-    """Return the definition that joins a list where a session goes on with this renderer."""
+    """Return the definition to add to the list of a session that continues with this renderer."""
     return _DEFINITIONS[renderer][name]
 
 
 def is_search(tool: ToolDefinition) -> bool:
-    """Whether it is the engine's search for tools, in the words of any renderer."""
+    """Return whether a tool is the engine's tool search, under any renderer."""
     return any(tool == known[FIND_TOOLS.name] for known in _DEFINITIONS.values())
 
 
 class EngineTool(Struct, frozen=True, kw_only=True):
-    """A row of the table. `needs` says what has to be there for it to be offered: tools that are
-    not in the list, a search over them, too, or results that can be read."""
+    """A row of the table. `needs` is the condition for offering the tool: unlisted tools, a search
+    over them as well, or readable results."""
 
     definition: ToolDefinition
     needs: Literal["unlisted", "search", "results"]
@@ -95,10 +95,10 @@ _IDS = frozenset(tool_id("", name) for name in ENGINE_TOOLS)
 def engine_names(
     taken: Collection[str], *, speaks: bool, searches: bool, reads: bool
 ) -> tuple[str, ...]:
-    """The engine's tools that stand in a list: which `speaks` for tools that are not in it,
-    `searches` them, `reads` results. Names that are `taken` belong to somebody else, or were
-    withdrawn."""
-    speaks = speaks and USE_TOOL.name not in taken  # else what is found could not be called
+    """Return the names of the engine's tools for a list: `speaks` if there are unlisted tools,
+    `searches` if they can be searched, `reads` if results can be read. Names in `taken` belong to
+    another provider or were withdrawn."""
+    speaks = speaks and USE_TOOL.name not in taken  # else found tools could not be called
     there = {"unlisted": speaks, "search": speaks and searches, "results": reads}
     return tuple(
         name for name, tool in ENGINE_TOOLS.items() if there[tool.needs] and name not in taken
@@ -106,8 +106,8 @@ def engine_names(
 
 
 def engine_members(tools: Sequence[OfferedTool]) -> tuple[OfferedTool, ...]:
-    """The engine's tools that a session with these `tools` can do without: where there is no tool
-    there is none of them, and a name that somebody else has is not theirs."""
+    """Return the engine's tools that a session with these `tools` may have: none if it has no
+    tools, and none whose name another provider uses."""
     taken = {tool.definition.name for tool in tools}
     return tuple(
         OfferedTool(id=tool_id("", name), definition=tool.definition, digest="")
@@ -117,24 +117,24 @@ def engine_members(tools: Sequence[OfferedTool]) -> tuple[OfferedTool, ...]:
 
 
 def is_engine_tool(item: ItemId) -> bool:
-    """Whether a tool of a request is the engine's own, and nobody's server has it."""
+    """Return whether a requested tool is the engine's own rather than a server's."""
     return item in _IDS
 
 
 def intended_call(call: ToolCall, offered: Mapping[str, OfferedTool] = {}) -> ToolCall:
-    """The call itself, or the one that is made through `use_tool`; as it is, if that cannot be
-    read, or if somebody offers a tool of that name."""
+    """Return the call itself, or the one made through `use_tool`; unchanged if its arguments cannot
+    be read or if another provider offers a tool of that name."""
     if call.name != USE_TOOL.name or USE_TOOL.name in offered:
         return call
     try:
         inner = msgspec.json.decode(call.arguments or "{}", type=_Inner)
     except msgspec.MsgspecError:
         return call
-    # Some write the arguments as a text that holds them.
+    # Some models write the arguments as a JSON string.
     text = inner.arguments
     if not isinstance(text, str):
         text = msgspec.json.encode(text).decode()
-    # Where it is only named, it is named by its server and its own name.
+    # A tool given by name only is given by its server and its own name.
     labels = {key_of(tool.id): name for name, tool in offered.items()}
     return replace(call, name=labels.get(inner.name, inner.name), arguments=text)
 

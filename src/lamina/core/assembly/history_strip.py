@@ -1,4 +1,4 @@
-"""History: where it is cut at its own limits, and what replaces the removed messages.
+"""Cuts history at its own limits and replaces the removed messages.
 
 Laws: a summary replaces removed messages, and the removal is reported. The content of an earlier
 strip is carried over into the next one.
@@ -23,12 +23,12 @@ from lamina.core.values.prompt import total_tokens
 from lamina.core.values.request import Boundary, LeftOut
 
 OVER_HISTORY = Boundary(kind="history", reason="history is over its limit")
-# How much of a question stays when its own turn is cut in the middle.
+# How much of a question is kept when its own turn is cut in the middle.
 QUESTION_TOKENS = 2_000
 
 
 def next_question(messages: Sequence[Message], cut: int) -> int:
-    """Return the first cut from `cut` on that is followed by a user's message, or None."""
+    """Return the first cut at or after `cut` that is followed by a user message, or None."""
     for place in find_cuts(messages):
         if place >= cut and (place == len(messages) or messages[place].role == "user"):
             return place
@@ -67,7 +67,8 @@ def limit_history(state: State, assembler: Assembler) -> HistoryCut | None:
 
 
 def _history_tokens(state: State, assembler: Assembler) -> int:
-    """Return the tokens of L4 without the items in it; from running totals, so it is free."""
+    """Return the tokens of L4 without its items; taken from running totals, so the cost is
+    negligible."""
     prompt = assemble_standing(state, assembler)
     in_place = sum(
         assembler.item_tokens(state.library.items[item, version])
@@ -90,8 +91,8 @@ def summarise(
     split: bool,
     room: int | None = None,
 ) -> str:
-    """Return what replaces `dropped`, in at most `summary_tokens`; nothing if not even the notice
-    fits into `room`. The question of a turn that is cut in the middle comes first, and stays
+    """Return a replacement for `dropped` of at most `summary_tokens`; nothing if not even the
+    notice fits into `room`. If a turn is cut in the middle, its question comes first and is kept
     whatever the room."""
     question = ""
     if split:

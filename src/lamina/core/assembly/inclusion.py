@@ -1,9 +1,10 @@
-"""What is in a session: what its agent always includes, what a person added, what they removed.
+"""Determines the contents of a session: items that its agent always includes, items a person added,
+and items they removed.
 
-Laws: what a person added is in; what they removed stays out, also of search, until they add it
-again. Membership belongs to the session: the include modes it adopted from its agent apply until it
-adopts others, whatever the agent's files say by then. What is gone from the agent is missing, and
-is never reported as used.
+Laws: items a person added are in; items they removed stay out, also of search, until added again.
+Membership belongs to the session: the include modes adopted from its agent apply until it adopts
+others, even if the agent's files change. Items gone from the agent are missing, and never reported
+as used.
 """
 
 import re
@@ -27,26 +28,26 @@ _ALIASES = {"ref": "reference"}
 # `@rule:name`, `@ref:"name with spaces"`, at the start of a word. A comma may be part of a name,
 # but not before the next mention.
 _MENTION = re.compile(r'(?<![\w@])@(rule|ref|reference):(?:"([^"\n]+)"|((?:(?![,;]@)[^\s"])+))')
-# Mentions inside code are not meant.
+# Mentions inside code do not count.
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1[`~]*\s*?$|\Z)", re.DOTALL | re.MULTILINE)
 _CODE = re.compile(r"(?<!`)(`+)(?!`).{1,2000}?(?<!`)\1(?!`)", re.DOTALL)
 _CLOSING = ".,;:!?)]}'>"
 
 
-# Something that an agent has, with its include mode.
+# Something an agent has, with its include mode.
 Member = Guide | OfferedTool
 M = TypeVar("M", Guide, OfferedTool)
 
 
 class Inclusion(Struct, Generic[M], frozen=True, kw_only=True):
-    """The members of a session in order, and what can be searched for."""
+    """The members of a session in order, and the searchable items."""
 
     always: tuple[M, ...] = ()
     manual: tuple[M, ...] = ()
     agent: tuple[M, ...] = ()
-    # What exists, but was removed from the session.
+    # Existing items that were removed from the session.
     removed: tuple[M, ...] = ()
-    # What a person added and the agent no longer has.
+    # Items a person added that the agent no longer has.
     missing: tuple[ItemId, ...] = ()
 
     @property
@@ -57,7 +58,7 @@ class Inclusion(Struct, Generic[M], frozen=True, kw_only=True):
 def sort_by_include(
     there: Sequence[M], members: Mapping[ItemId, Membership], *kinds: str
 ) -> Inclusion[M]:
-    """Sort what an agent has by what the session says about it."""
+    """Sort an agent's items by their include mode in the session."""
     by_id = {member.id: member for member in there}
     manual = [item for item, how in members.items() if how == "manual" and kind_of(item) in kinds]
     removed = {item for item, how in members.items() if how == "removed"}
@@ -71,8 +72,8 @@ def sort_by_include(
 
 
 def include_in(member: Member, modes: Mapping[ItemId, Include] | None) -> Include:
-    """Return the include mode of a member in a session that recorded `modes`. What is new since
-    then can be searched for and added, and never joins a turn automatically."""
+    """Return the include mode of a member in a session that recorded `modes`. Newer items can be
+    searched for and added, but never join a turn automatically."""
     if modes is None or (isinstance(member, OfferedTool) and not member.of_agent):
         return member.include
     recorded = _recorded_mode(member.id, modes)
@@ -94,20 +95,20 @@ def _every_tool(tool: ItemId) -> ItemId:
 
 
 def in_session(members: Sequence[M], modes: Mapping[ItemId, Include] | None) -> Sequence[M]:
-    """Return what an agent has, each under the session's include mode for it."""
+    """Return the agent's items, each with the session's include mode for it."""
     if modes is None or all(member.include == include_in(member, modes) for member in members):
         return members
     return tuple(replace(member, include=include_in(member, modes)) for member in members)
 
 
 def files_modes(guides: Guides) -> dict[ItemId, Include]:
-    """Return the include modes that an agent's files give now."""
+    """Return the include modes that an agent's files currently define."""
     return {guide.id: guide.include for guide in guides.guides} | guides.tool_modes
 
 
 def agent_changes(library: Library, guides: Guides) -> tuple[AgentChange, ...]:
-    """Return how the files of an agent differ from what the session adopted. What a person added or
-    removed is theirs and does not count as a difference."""
+    """Return the differences between an agent's files and the modes the session adopted. Items a
+    person added or removed do not count as differences."""
     here = library.include_modes
     if here is None or guides.gone:
         return ()
@@ -115,7 +116,7 @@ def agent_changes(library: Library, guides: Guides) -> tuple[AgentChange, ...]:
     changes = []
     for item in dict.fromkeys([*here, *now]):
         own, other = _recorded_mode(item, here), _recorded_mode(item, now)
-        # What exists on one side only matters if that side always includes it.
+        # An item that exists on one side only matters if that side always includes it.
         matters = "always" in (own, other) if None in (own, other) else own != other
         if matters and item not in library.members:
             changes.append(AgentChange(item=item, here=own, now=other))
@@ -130,7 +131,7 @@ def is_removed(state: State, tool: OfferedTool) -> bool:
 
 
 def sort_tools(state: State, tools: Sequence[OfferedTool]) -> Inclusion[OfferedTool]:
-    """Sort tools by what the session says about them, leaving out removed ones."""
+    """Sort tools by their include mode in the session, leaving out removed ones."""
     tools = in_session(tools, state.library.include_modes)
     inclusion = sort_by_include(
         [t for t in tools if not is_removed(state, t)], state.library.members, "tool"
@@ -153,7 +154,7 @@ def sort_guides(guides: Iterable[Guide]) -> tuple[Guide, ...]:
 
 
 def read_member(text: str) -> ItemId:
-    """Return the item that a person means by `rule:name`, `@ref:name` or `tool:server/name`.
+    """Return the item named by `rule:name`, `@ref:name` or `tool:server/name`.
 
     Raises:
         UsageError: it is none of these.
@@ -166,13 +167,13 @@ def read_member(text: str) -> ItemId:
 
 
 def find_member(wanted: ItemId, there: Iterable[Member]) -> ItemId | None:
-    """Return the item of that name: exactly, or the only one that differs just in case or Unicode
-    form. A tool without a server needs none before its name."""
+    """Return the item of that name: an exact match, or the only one that differs just in case or
+    Unicode normalization. A tool without a server needs no prefix."""
     return find_item(wanted, [member.id for member in there])
 
 
 def find_item(wanted: ItemId, known: Sequence[ItemId]) -> ItemId | None:
-    """The same for ids."""
+    """Do the same for ids."""
     if wanted in known:
         return wanted
     if kind_of(wanted) == "tool" and "/" not in wanted:
@@ -194,8 +195,8 @@ def missing_item_error(wanted: ItemId, there: Sequence[ItemId]) -> UsageError:
 
 
 def find_mentions(text: str) -> tuple[ItemId, ...]:
-    """Return the rules and references that a message names with `@rule:` and `@ref:`, once each;
-    not those in code."""
+    """Return the rules and references that a message mentions with `@rule:` and `@ref:`, once each,
+    except in code."""
     mentions: dict[ItemId, None] = {}
     for kind, quoted, bare in _MENTION.findall(_CODE.sub(" ", _FENCE.sub(" ", text))):
         name = quoted or bare.rstrip(_CLOSING)

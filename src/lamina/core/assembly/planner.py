@@ -1,7 +1,7 @@
-"""What one request will be made of: a pure plan, from a state to entries and a prompt.
+"""Plans a single request: a pure function from a state to entries and a prompt.
 
 Laws: nothing is written before everything is decided; the plan never exceeds its budget; everything
-it leaves out is reported. Order: boundary, attachments, budget, prefix check.
+left out is reported. Order: boundary, attachments, budget, prefix check.
 """
 
 from collections.abc import Sequence
@@ -56,10 +56,10 @@ from lamina.core.values.prompt import Prompt
 from lamina.core.values.request import Attachments, Boundary, LeftOut
 from lamina.errors import BudgetError, UsageError
 
-# Each attempt to fit removes the excess, and a little more for texts that change with it.
+# Each attempt to fit removes the excess plus a little more, for texts that change with it.
 ATTEMPTS = 8
 SEAMS = 16
-# More than the frames and names of a turn need.
+# More than a turn's frames and names need.
 ROOMY = 1_000
 OVER_WINDOW = Boundary(kind="window", reason="the request was over the window")
 OVER_WINDOW_REASON = "over the window"
@@ -88,10 +88,10 @@ def plan_turn(
 
 
 def foresee(page: Page, draft: Draft, assembler: Assembler) -> State:
-    """Return the state from which `plan_turn` will lay the request out, unless something changes
-    before; the page stays as it is."""
+    """Return the state from which `plan_turn` will lay out the request, unless something changes
+    first; the page is not changed."""
     planner = _TurnPlanner(page.copy(), draft, assembler)
-    # The planner of the request will explain why it cannot be sent.
+    # The request's planner will explain why it cannot be sent.
     with suppress(BudgetError, UsageError):
         planner.cross_boundaries()
         # Composing the turn needlessly would cost a copy of history.
@@ -115,7 +115,8 @@ class _TurnPlanner:
         self.cold = False
 
     def cross_boundaries(self) -> None:
-        """Do what is due because the prefix is dead, or because history or promotion require it."""
+        """Make the changes that are due because the prefix is lost, or that history or promotion
+        require."""
         page, draft = self.page, self.draft
         explain_rules(page, self.attached.attachments, self.assembler.layout.wording)
         natural = find_boundary(page.state, draft.target, page.at)
@@ -146,7 +147,7 @@ class _TurnPlanner:
         self._choose_attachments(cold)
 
     def _lay_always(self) -> None:
-        """Lay down what applies to every turn, except what the window has no room for."""
+        """Lay down the items that apply to every turn, except those that do not fit the window."""
         always = [a for a in self.attached.attachments if is_laid_always(a)]
         candidates = size_attachments(self.page.state, always, self.assembler)
         tokens = sum(candidate.tokens for candidate in candidates) + SEAMS
@@ -171,7 +172,7 @@ class _TurnPlanner:
         self.attached = limit_attachments(state, self.attached, self.assembler)
 
     def is_roomy(self) -> bool:
-        """Return whether the turn surely fits as it is."""
+        """Return whether the turn certainly fits as it is."""
         new = size_attachments(self.page.state, self.attached.attachments, self.assembler)
         texts = [self.draft.text, *[text.text for text in self.draft.tool_texts]]
         texts += [message.text for message in self.draft.ephemera.messages]
@@ -185,7 +186,7 @@ class _TurnPlanner:
         turn = self._compose()
         if turn.prompt.tokens <= limit:
             return turn
-        # What is worth less than history goes before history does, exactly and without a break.
+        # Parts worth less than history are dropped before history, exactly and without a break.
         turn = self._drop_new(turn, limit, above=self.settings.history_priority)
         if turn.prompt.tokens <= limit:
             return turn
@@ -195,12 +196,12 @@ class _TurnPlanner:
         self.attached = turn.attachments
         turn = self._make_room(turn.turn_tokens)
         if (over := turn.prompt.tokens - limit) > 0:
-            # Names and summaries took more than estimated: free up that much more.
+            # Names and summaries took more than estimated: free the difference.
             turn = self._make_room(turn.turn_tokens + over + SEAMS)
         return turn if turn.prompt.tokens <= limit else self._make_room(limit)
 
     def report_unseen(self, attachments: Sequence[Attachment]) -> None:
-        """Report which new pictures the model is told about but not shown."""
+        """Report new pictures that the model is told of but cannot see."""
         pictured = [a for a in attachments if a.item.pictures]
         if not self.assembler.layout.hides_pictures or not pictured:
             return
@@ -214,18 +215,18 @@ class _TurnPlanner:
 
     @property
     def reported(self) -> Attachments:
-        """Return everything to report about the turn, apart from what its attachments report."""
+        """Return everything to report about the turn, except what its attachments report."""
         return Attachments(left_out=tuple(self.reports), warnings=tuple(self.warnings))
 
     def _make_room(self, tokens: int) -> TentativeTurn:
-        """Return the turn after `tokens` of what was sent made room for it."""
+        """Return the turn after pruning `tokens` of what was sent, to make room for it."""
         if self._shrink(tokens, OVER_WINDOW_REASON) and OVER_WINDOW not in self.boundaries:
             self.boundaries.append(OVER_WINDOW)
         return self._drop_new(self._compose(), self.draft.room.limit)
 
     def _drop_new(self, turn: TentativeTurn, limit: int, *, above: int = -1) -> TentativeTurn:
         """Leave out unsent items with a priority number above `above` until the request is within
-        `limit`. With a floor it is all or nothing: dropping some would not help."""
+        `limit`. With a floor it is all or nothing: dropping only some would not help."""
         state, assembler = self.page.state, self.assembler
         attachments = turn.attachments.attachments
         new = {use.item for use in resolve(state, attachments) if use.form == "full"}
@@ -245,8 +246,8 @@ class _TurnPlanner:
         return compose(self.page, self.draft, self.attached, self.assembler)
 
     def _shrink(self, turn_tokens: int, reason: str) -> bool:
-        """Prune what was sent, and return whether that changed anything. Attachments that it
-        removed are not laid down again at once; new versions of others are still sent."""
+        """Prune what was sent, and return whether anything changed. Attachments removed here are
+        not laid down again at once; new versions of others are still sent."""
         state, attached = self.page.state, self.attached.attachments
         outcome = prune(
             self.page, self.assembler, self.draft.room,
@@ -286,8 +287,8 @@ def plan_results(
 
 
 class _ResultsPlanner:
-    """The decisions of one message of results, in order. `page` has it as it would be sent, and
-    what was pruned for it."""
+    """The decisions of one message of results, in order. `page` contains the message as it would be
+    sent, and the parts pruned for it."""
 
     def __init__(self, page: Page, draft: Draft, answer: CallResults, assembler: Assembler) -> None:
         self._before = state = page.state
@@ -318,18 +319,18 @@ class _ResultsPlanner:
             self._most = int(share * draft.room.limit)
 
     def fit(self) -> None:
-        """Bring the request within its budget, as far as possible: what was sent goes first; then
-        unsent parts are shortened."""
+        """Bring the request within its budget, as far as possible: sent parts are pruned first,
+        then unsent parts are shortened."""
         if self.prompt.tokens <= self._most:
             return
         limit, settings = self._draft.room.limit, self._before.settings
-        # How much shorter the results can become: only the lines saying so would be left.
+        # The most by which the results can be shortened: only the notices would remain.
         longest = sum(self._assembler.count_text(result.text) for result in self._answer.results)
         notices = notice_tokens(self._digests) * len(self._answer.results)
         slack = too_long = 0
         for attempt in range(ATTEMPTS):
             if is_last := attempt == ATTEMPTS - 1:
-                # Drop whatever may go, before refusing a request that could have been sent.
+                # Drop everything that may go, before refusing a request that could have been sent.
                 slack = limit
                 self._shorten(longest)
             self.page, self.prompt = self._lay_out()
@@ -341,7 +342,7 @@ class _ResultsPlanner:
                 continue
             too_long += over + SEAMS
             if self._pruned.dropped_messages > 1 and not self._reports:
-                # With room for a summary: what was done before must not be done again.
+                # Leave room for a summary: earlier steps must not be repeated.
                 too_long += min(settings.summary_tokens, limit // 20)
                 slack = 0
             self._shorten(too_long)
@@ -351,7 +352,7 @@ class _ResultsPlanner:
                 return
 
     def bring_along(self) -> None:
-        """Lay down what the results brought, if nothing had to make room."""
+        """Lay down the items that the results brought, if nothing had to make room."""
         found = self._answer.found
         if not found:
             return
@@ -365,8 +366,8 @@ class _ResultsPlanner:
             self._reports += [no_room(attachment, self._assembler) for attachment in found]
 
     def decided_draft(self) -> Draft:
-        """Return the draft with the attachments that stand, and everything to report about the
-        rest."""
+        """Return the draft with the attachments that remain, and everything to report about the
+        others."""
         draft, state = self._draft, self.page.state
         standing = tuple(a for a in self._attachments if stands(state, a.item))
         reports = [*self._reports, *self._unloaded, *report_pruned(self._pruned)]
@@ -383,7 +384,7 @@ class _ResultsPlanner:
         return replace(draft, attachments=attached, boundaries=(*draft.boundaries, *crossed))
 
     def _lay_out(self) -> tuple[Page, Prompt]:
-        """Return a page of its own with the current results, and its prompt."""
+        """Return a separate page with the current results, and its prompt."""
         page = self._start.copy()
         blocks: tuple[Block, ...] = (*self._results, *self._loads)
         message = Message(role="tool", blocks=blocks, id=page.next_id())
@@ -415,12 +416,12 @@ def _while_cold(boundary: Boundary) -> str:
 def _still_without(
     left_out: Sequence[LeftOut], state: State, reports: Sequence[LeftOut]
 ) -> list[LeftOut]:
-    """Return what the turn still goes without: not counting results that are gone, or that were
+    """Return what the turn is still without, except results that are gone or were shortened again.
     shortened again."""
     reported = {report.what for report in reports}
     reasons = (*ABSENCE_REASONS, "still_out")
     without = [o for o in left_out if o.reason in reasons and o.what not in reported]
-    # A turn may have very many steps: they are searched only if there is something to find.
+    # A turn may have many steps: they are searched only if there is something to find.
     if not any(is_result(omission.what) for omission in without):
         return without
     turn = state.envelope.cached.since(state.turn.start or 0)

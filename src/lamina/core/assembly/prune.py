@@ -1,4 +1,4 @@
-"""Pruning what was already sent, in big steps.
+"""Prunes parts that were already sent, in big steps.
 
 Law: a prune goes down to a share of the room (`prune_to`), so that the prefix moves once in many
 turns and not on every one.
@@ -29,7 +29,7 @@ from lamina.core.values.item import Attachment, ItemId
 from lamina.core.values.message import Message
 from lamina.core.values.patch import Display, Patch, PatchOp
 
-# A summary of this many tokens is made even if it uses all the room that is left.
+# A summary of this many tokens is made even if it uses all the remaining room.
 SHORT_SUMMARY = 60
 
 
@@ -44,9 +44,9 @@ def prune(
     keep_last: bool = False,
     cold: bool = False,
 ) -> PruneOutcome:
-    """Prune what was sent: the middle of history if that is enough and fair, else everything is
-    laid out again. With `keep_last` the latest exchange stays whatever its size. `cold` means that
-    no bytes are in the cache any more."""
+    """Prune what was sent: remove the middle of history if that is enough and fair, else lay
+    everything out again. With `keep_last` the latest exchange stays whatever its size. `cold` means
+    that the cache contains nothing any more."""
     room = budget.beside(assemble_standing(page.state, assembler), turn_tokens)
     outcome = _prune_middle(page, assembler, room, reason, attached, cold=cold)
     return outcome or _prune_by_worth(page, assembler, room, reason, attached, keep_last=keep_last)
@@ -56,10 +56,10 @@ def _prune_middle(
     page: Page, assembler: Assembler, room: Room, reason: str, attached: Sequence[Attachment],
     *, cold: bool,
 ) -> PruneOutcome | None:  # fmt: skip
-    """Remove the middle of history. The head, with what the conversation set out from, keeps its
-    bytes and its cache; the latest exchanges stay, and more of them than of the head if the cache
-    is cold: they cost no more then, and are worth more. Returns None if that would not do, or would
-    remove an item while one of less worth stays."""
+    """Remove the middle of history. The head, with the conversation's original goal, keeps its
+    bytes and its cache; the latest exchanges stay. If the cache is cold, more of them stay than of
+    the head: they cost no more and are worth more. Return None if this would not suffice, or would
+    remove an item while a less valuable one stays."""
     state, settings = page.state, page.state.settings
     free = room.for_history
     goal = int(settings.prune_to * free)
@@ -68,7 +68,7 @@ def _prune_middle(
     recent = int(goal * (1 - settings.prune_recent if cold else settings.prune_recent))
     first_kept = choose_cut(messages, sizes, recent, at_most=int(EXCHANGE_SHARE * free))
     latest = sum(sizes[first_kept:])
-    # A large latest exchange stays beside the head, at the price of less room until next time.
+    # A large latest exchange stays beside the head; this leaves less room until the next prune.
     head_room = max(goal, int(EXCHANGE_SHARE * free)) if latest > recent else goal
     head_room -= latest + settings.summary_tokens
     after = choose_head(messages, sizes, head_room, known=_summaries(messages))
@@ -76,7 +76,7 @@ def _prune_middle(
         return None
     tokens = sum(sizes[:after]) + settings.summary_tokens + latest
     if tokens < FULL_ENOUGH * goal:
-        # A short head leaves room for more of the latest.
+        # A short head leaves more room for the latest exchanges.
         first_kept = max(after, choose_cut(messages, sizes, goal - tokens + latest))
         tokens += sum(sizes[first_kept:]) - latest
     going = range(after, first_kept)
@@ -113,6 +113,7 @@ def _short_edge(
     kept: int, assembler: Assembler, reason: str,
 ) -> Exchange | None:  # fmt: skip
     """Return the last of the removed exchanges, if little would be left without it: one that filled
+    most of the window would otherwise be removed as soon as it was read.
     most of the window would otherwise be gone as soon as it was read."""
     if kept >= FULL_ENOUGH * goal:
         return None
@@ -123,7 +124,7 @@ def _short_edge(
 def _evicted_by(
     before: State, after: State, goal: int, attached: Sequence[Attachment], assembler: Assembler
 ) -> tuple[PruneCandidate, ...] | None:
-    """Return the items that no longer stand and that this turn does not lay down again; None if one
+    """Return the items that no longer stand and are not laid down again in this turn; None if one
     of them is worth more than one that stays, or would leave an earlier version of itself."""
     lost: list[PruneCandidate] = []
     staying: list[PruneCandidate] = []
@@ -147,7 +148,7 @@ def _evicted_by(
     if any(candidate.essential for candidate in evicted):
         return None
     priorities = [candidate.priority for candidate in evicted if candidate.item in named]
-    # What applies now is worth more than what no longer does, whatever it would cost to move.
+    # Items that apply now are worth more than those that no longer do, whatever the cost of moving.
     for candidate in staying if priorities else ():
         worth_less = candidate.priority >= min(priorities) + (candidate.item in named)
         if worth_less and not candidate.essential:
@@ -158,7 +159,7 @@ def _evicted_by(
 def drop_over(
     sized: Sequence[PruneCandidate], limit: int
 ) -> tuple[int, tuple[PruneCandidate, ...]]:
-    """Return the tokens of what stays within `limit`, and what has to go for it."""
+    """Return the tokens of the items that stay within `limit`, and the items to drop."""
     choice = drop_until(sized, sum(candidate.tokens for candidate in sized) - limit)
     return sum(candidate.tokens for candidate in choice.kept), choice.dropped
 
@@ -171,8 +172,8 @@ def _prune_by_worth(
     page: Page, assembler: Assembler, room: Room, reason: str, attached: Sequence[Attachment],
     *, keep_last: bool,
 ) -> PruneOutcome:  # fmt: skip
-    """Lay everything out again: first what applies to this turn, then the rest of the library by
-    worth, and as much of the latest history as fits `prune_to` of the remaining room."""
+    """Lay everything out again: first the items that apply to this turn, then the rest of the
+    library by worth, and as much of the latest history as fits `prune_to` of the remaining room."""
     state, settings = page.state, page.state.settings
     free = max(0, room.free)
     rest = int(settings.prune_to * free)
@@ -194,7 +195,7 @@ def _prune_by_worth(
     tokens += sum(sizes[cut:])
     edge = _short_edge(state, messages, sizes, range(cut), rest, tokens, assembler, reason)
     left = spare - sum(sizes[cut:]) - (rest - tokens if edge else 0)
-    # A long summary that filled the freed room would soon have to be made again.
+    # A long summary that fills the freed room would soon have to be made again.
     summary_room = min(left, max(left // 2, SHORT_SUMMARY))
     return consolidate(
         page, assembler, reason,

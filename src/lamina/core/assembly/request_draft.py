@@ -1,7 +1,7 @@
-"""A request before it is decided: the draft of a turn, the page on which its entries are written,
-and the plan that results from both.
+"""Holds a request that is not decided yet: a turn's draft, the page on which its entries are
+written, and the plan that results from both.
 
-Law: the state of a page is always the fold of what was written on it.
+Law: the state of a page is always the fold of the entries written on it.
 """
 
 from collections.abc import Callable, Mapping
@@ -47,7 +47,7 @@ class Page:
         return page
 
     def take(self, other: "Page") -> None:
-        """Continue from where a copy of this page got to."""
+        """Continue from the state that a copy of this page reached."""
         self.state, self._written = other.state, list(other._written)
 
     @property
@@ -64,14 +64,15 @@ class Page:
         return cast(E, entry)
 
     def transform(self, transformer: str, patch: Patch) -> TransformEntry:
-        """Write a patch, without what it would only repeat."""
+        """Write a patch, without the operations that would only repeat the state."""
         state = self.state
         patch = shorten_patch(patch, state.envelope, state.requests.sent is not None)
         return self.write(TransformEntry, transformer=transformer, patch=patch)
 
 
 class Ephemera(Struct, frozen=True, kw_only=True):
-    """What hooks add or change for one request only, which hooks they were, and what they show."""
+    """Content that hooks add or change for one request only, the names of these hooks, and their
+    displays."""
 
     messages: tuple[Message, ...] = ()
     patches: tuple[OnceOps, ...] = ()
@@ -82,7 +83,7 @@ class Ephemera(Struct, frozen=True, kw_only=True):
         return bool(self.messages or self.patches)
 
     def apply_to(self, state: State) -> State:
-        """Return the state whose next request has all this."""
+        """Return the state whose next request includes all of this."""
         envelope = replace(state.envelope, uncached=state.envelope.uncached + self.messages)
         return replace(state, envelope=envelope, once=state.once + self.patches)
 
@@ -91,34 +92,34 @@ NOTHING_ADDED = Ephemera()
 
 
 class Draft(Struct, frozen=True, kw_only=True):
-    """What was typed, what could be read of the attachments, and the target."""
+    """The typed text, the readable contents of the attachments, and the target."""
 
     target: Target
     room: Budget
     text: str = ""
     attachments: Attachments = NOTHING
-    # The tools of the list with why they are there, and which may be called.
+    # The listed tools with the reason for each, and those that may be called.
     tools: tuple[ContextTool, ...] = ()
     allowed_tools: tuple[str, ...] | None = None
     tool_texts: tuple[ToolText, ...] = ()
-    # What hooks add to this request only.
+    # Content that hooks add to this request only.
     ephemera: Ephemera = NOTHING_ADDED
-    # What a compaction right before it removed, and that it was one.
+    # Items removed by a compaction immediately before the request, and whether there was one.
     reports: tuple[LeftOut, ...] = ()
     boundaries: tuple[Boundary, ...] = ()
-    # What that compaction costs and saves.
+    # The cost and savings of that compaction.
     summary: HistoryPrice | None = None
-    # Whether the provider already refused this question once as too long.
+    # Whether the provider already refused this question as too long.
     retry: bool = False
-    # What others recently sent to the target, which may be in its cache.
+    # Prefixes that others recently sent to the target and that may be in its cache.
     recent: RecentPrefixes = NOTHING_RECENT
 
 
 class CallResults(Struct, frozen=True, kw_only=True):
-    """The answers to the calls of the current turn, beside its draft. `attachments` went along with
-    the turn so far; `left_out` is what it went without, and still does. `wholes` are the digests of
-    results that were cut before, where the state does not have them. `found` is what the results
-    brought and `loads` what they load, which comes along if nothing has to make room for it."""
+    """The answers to the calls of the current turn, beside its draft. `attachments` were sent with
+    the turn so far; `left_out` are those it is still without. `wholes` are the digests of results
+    cut earlier, where the state does not have them. `found` are the items that the results brought
+    and `loads` the tools they load, included if nothing has to make room for them."""
 
     results: tuple[ToolResult, ...]
     attachments: tuple[Attachment, ...] = ()
@@ -129,7 +130,7 @@ class CallResults(Struct, frozen=True, kw_only=True):
 
 
 class RequestPlan(Struct, frozen=True, kw_only=True):
-    """A decided request: what to append, and what to send."""
+    """A decided request: the entries to append, and the prompt to send."""
 
     state: State
     entries: tuple[Entry, ...]

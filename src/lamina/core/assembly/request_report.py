@@ -1,4 +1,4 @@
-"""The last act before encoding: the prefix is checked, and the request is recorded."""
+"""Checks the prefix and records the request, as the last step before encoding."""
 
 from collections.abc import Sequence
 from itertools import takewhile
@@ -45,19 +45,19 @@ from lamina.core.values.request import (
 )
 from lamina.errors import WindowExceeded
 
-# Boundaries that change the layout of messages, even if nothing else had to be written.
+# Boundaries that change the layout of messages, even if nothing else was written.
 _LAYOUT_CHANGES = ("model_change", "settings_change")
-# What becomes of texts with another renderer.
+# Describes the effect of another renderer on existing texts.
 _REORDERED = "what is personal stands behind what is shared"
 _REWORDED = "texts of ours are worded more clearly"
-# Thinking comes and goes with what it is bound to.
+# Thinking depends on what it is bound to.
 _THINKING_MOVED = RecordedReason(
     text="thinking is sent only behind what it was bound to",
     moved=MovedParts(sources=(THINKING_SOURCE,)),
 )
 # Up to this many answers are named one by one.
 _NAMED = 6
-# What to do about a request that is too large, by its largest layer.
+# Remedies for a request that is too large, by its largest layer.
 _ADVICE = {
     "tools": "offer fewer tools",
     "L1": "shorten the system prompt",
@@ -69,8 +69,8 @@ _ADVICE = {
 
 
 class PrefixCheck(Struct, frozen=True, kw_only=True):
-    """How a request compares with the one before it: where they agree, the boundaries it lies at,
-    and a warning if nothing explains a difference."""
+    """A comparison of a request with the previous one: how far they agree, the boundaries in
+    between, and a warning if nothing explains a difference."""
 
     agreement: Agreement
     boundaries: tuple[Boundary, ...]
@@ -86,8 +86,8 @@ def record_request(
     *,
     cold: bool = False,
 ) -> RequestPlan:
-    """Return the plan with its request entry. The attachments and boundaries of the draft are those
-    that were decided on. `cold` means that no earlier prefix is in the cache.
+    """Return the plan with its request entry. The draft's attachments and boundaries are the
+    decided ones. `cold` means that no earlier prefix is in the cache.
 
     Raises:
         WindowExceeded: it does not fit.
@@ -227,7 +227,7 @@ def _write_request(
 
 
 def _price_history(state: State, draft: Draft, prompt: Prompt) -> HistoryPrice | None:
-    """Return the cost of reading history again, and of a summary of it, made or possible."""
+    """Return the cost of reading history again, and of an actual or possible summary of it."""
     if draft.summary is not None:
         return draft.summary
     if not (history := total_tokens(prompt.history)):
@@ -244,9 +244,9 @@ def _price_history(state: State, draft: Draft, prompt: Prompt) -> HistoryPrice |
 
 
 def _layout_reasons(boundaries: Sequence[Boundary], prompt: Prompt) -> list[RecordedReason]:
-    """Return the reasons that another target or layout gives by itself, for what messages carry of
-    it: thinking signed by one vendor, and where items stand. Another promotion moves parts of L1,
-    too."""
+    """Return the reasons that another target or layout implies for the parts of messages that
+    depend on it: thinking signed by one vendor, and the positions of items. Another promotion also
+    moves parts of L1."""
     return [
         RecordedReason(
             text=boundary.reason,
@@ -263,7 +263,7 @@ def _layout_reasons(boundaries: Sequence[Boundary], prompt: Prompt) -> list[Reco
 def _renderer_change(
     sent: SentPrompt | None, assembler: Assembler, prompt: Prompt
 ) -> RecordedReason | None:
-    """That a request is laid out by another renderer than the last one was."""
+    """Return the reason if a request is laid out by another renderer than the previous one."""
     if sent is None or sent.cause or sent.layout.renderer == assembler.layout.renderer:
         return None
     old, new = sent.layout, assembler.layout
@@ -283,8 +283,8 @@ def _system_sources(prompt: Prompt) -> tuple[str, ...]:
 def _truly_out(
     state: State, kept: Sequence[Attachment], draft: Draft, left_out: Sequence[LeftOut]
 ) -> tuple[LeftOut, ...]:
-    """Return these without what was removed and stands again in the same request, and without
-    descriptions of tools that are in the list instead."""
+    """Return these, except removed items that stand again in the same request and descriptions of
+    tools that are now in the list."""
     if not left_out:
         return ()
     allowed = draft.allowed_tools
@@ -296,8 +296,7 @@ def _truly_out(
 
 
 def _is_outdated(state: State, item: ItemId) -> bool:
-    """Return whether an earlier version of an item stands, and no longer that of the last
-    request."""
+    """Return whether an earlier version of an item stands instead of that in the last request."""
     then, now = state.requests.sent_standing.get(item), state.library.standing[item]
     return then is not None and then.current not in now.versions and now.current in then.versions
 
@@ -323,7 +322,7 @@ def _unreported(state: State, left_out: Sequence[LeftOut]) -> list[LeftOut]:
 
 
 def _out_of_copy(state: State, copy: RequestCopy) -> list[LeftOut]:
-    """Return items that stand, and that a hook removed from this request alone."""
+    """Return standing items that a hook removed from this request only."""
     if not state.once or has_grown(state.envelope, copy.envelope):
         return []
     there = find_laid_versions(copy.envelope, {})
@@ -338,8 +337,8 @@ def _out_of_copy(state: State, copy: RequestCopy) -> list[LeftOut]:
 def _thinking_left_out(
     messages: Chain[Message], prompt: Prompt, sent: SentPrompt | None, agreement: Agreement
 ) -> list[LeftOut]:
-    """Return the thinking that was sent in the last request, or came since, and is not in this one.
-    What was left out before is not reported again."""
+    """Return the thinking that was sent in the last request, or was added later, and is missing
+    from this one. Earlier omissions are not reported again."""
     if prompt.standing is None:
         return []
     last = sent.prompt.last_message if sent else ""
@@ -409,8 +408,7 @@ def _describe(
 
 
 def read_attachments(context: RequestContext, items: ItemVersions) -> tuple[Attachment, ...]:
-    """Return the attachments that a request context describes, as far as their contents are
-    known."""
+    """Return the attachments that a request context describes, with their contents where known."""
     return tuple(
         Attachment(
             item=items[key],
@@ -424,7 +422,7 @@ def read_attachments(context: RequestContext, items: ItemVersions) -> tuple[Atta
 
 
 def _size_tools(tools: tuple[ContextTool, ...], prompt: Prompt) -> tuple[ContextTool, ...]:
-    """Return the tools with their sizes in the request. They come first, in the order of the
+    """Return the tools with their sizes in the request. Tools come first, in the order of the
     list."""
     if not tools:
         return ()
@@ -434,7 +432,7 @@ def _size_tools(tools: tuple[ContextTool, ...], prompt: Prompt) -> tuple[Context
 
 
 def _describe_loaded(state: State, draft: Draft, assembler: Assembler) -> list[ContextTool]:
-    """Return the tools that results loaded: those of an earlier turn are kept."""
+    """Return the tools that results loaded; those of an earlier turn are kept."""
     if not (state.loaded and draft.target.loads_late and state.envelope.tool_list):
         return []
     turn = state.envelope.cached.since(state.turn.start or 0)
@@ -451,7 +449,7 @@ def _describe_loaded(state: State, draft: Draft, assembler: Assembler) -> list[C
     ]  # fmt: skip
 
 
-# How an item that nobody asked for came to be there; `{}` is what it was found from.
+# Explains why an item that nobody asked for was included; `{}` is the source it was found from.
 _FOUND = {
     "search": "found by search",
     "lexical": "found by its words",

@@ -1,10 +1,10 @@
-"""Tool results that are too long: shortened in the middle, and read back by a handle with
+"""Shortens the middle of tool results that are too long; the model reads the rest by a handle with
 `read_result`.
 
-Laws: a text that lost its middle says so, and says how to read the rest if the model can. A handle
-is the beginning of the digest of the tool's whole output: the same text has the same handle on
-every branch, in every fork and after every restart. A model is told about a handle only where it
-can use one. An error in a call is reported as its result.
+Laws: a text that lost its middle says so, and how to read the rest if the model can. A handle is
+the beginning of the digest of the tool's whole output: the same output has the same handle on every
+branch, in every fork and after every restart. The model sees a handle only where it can use one. An
+error in a call is reported as its result.
 """
 
 import re
@@ -19,8 +19,8 @@ from lamina.core.values.message import Message, ToolDefinition, ToolResult
 from lamina.core.values.patch import ResultsReplace
 from lamina.core.values.request import LeftOut
 
-# The minimum digits of a digest that make a handle, and the maximum tokens of a page: at most this
-# share of a request's room, and never less than a few lines.
+# The minimum digits of a handle, and the maximum tokens of a page: at most this share of a
+# request's room, and never less than a few lines.
 DIGITS = 8
 MAX_TOKENS, LEAST_TOKENS, PAGE_SHARE = 8_000, 500, 8
 _HANDLE = re.compile(rf"\s*r?([0-9a-f]{{{DIGITS},64}})\s*")
@@ -57,7 +57,7 @@ READ_RESULT = ToolDefinition(
 
 
 class ReadArguments(Struct, frozen=True, kw_only=True):
-    """The arguments of a call of the tool."""
+    """The arguments of a tool call."""
 
     handle: str
     lines: str = ""
@@ -66,18 +66,18 @@ class ReadArguments(Struct, frozen=True, kw_only=True):
 
 
 def make_handle(digest: str) -> str:
-    """Return the handle of what has this digest."""
+    """Return the handle for this digest."""
     return f"r{digest[:DIGITS]}"
 
 
 def digits_of(handle: str) -> str:
-    """Return the digest prefix that a handle stands for; empty if it is not a handle."""
+    """Return the digest prefix that a handle contains; empty if it is not a handle."""
     match = _HANDLE.fullmatch(handle.lower())
     return match[1] if match else ""
 
 
 def can_read_results(state: State) -> bool:
-    """Return whether the model has the tool: the engine's own, not someone else's of that name."""
+    """Return whether the model has the engine's own tool, not another one of that name."""
     return any(is_reader(tool) for tool in state.envelope.tools)
 
 
@@ -86,37 +86,37 @@ def is_reader(tool: ToolDefinition) -> bool:
 
 
 def say_how_to_read(digest: str) -> str:
-    """Return the text that stands where a result was cut."""
+    """Return the notice that replaces the cut part of a result."""
     return f"{READ_RESULT.name} gives the rest: handle {make_handle(digest)}"
 
 
 def page_tokens(limit: int) -> int:
-    """Return the maximum tokens of a page, where requests may have `limit`."""
+    """Return the maximum tokens of a page if requests may have `limit`."""
     return max(LEAST_TOKENS, min(MAX_TOKENS, limit // PAGE_SHARE))
 
 
 Count = Callable[[str], int]
 
-# What the line about a removed middle costs, including how to read what is gone.
+# The tokens of the notice for a removed middle, including how to read the removed part.
 NOTICE_TOKENS, READABLE_NOTICE_TOKENS = 24, 48
 _GAP = re.compile(
     r"\[\.\.\. ([\d,]+) tokens removed to fit the context window(?:; [^\n\]]{,80})? \.\.\.\]"
 )
-# What replaces a handle in text that was itself read by one.
+# Replaces a handle in text that was itself read by a handle.
 FEWER_LINES = "ask for fewer lines"
 # Less than this of an exchange is not worth keeping.
 LEAST_RESULTS = 500
 
 
 def shorten_text(text: str, limit: int, count: Count, how_to_read: str = "") -> str:
-    """Return `text` shortened to about `limit` tokens, with a line in place of its middle, which
+    """Return `text` shortened to about `limit` tokens, with a notice in place of its middle, which
     includes `how_to_read` if given."""
     size = count(text)
     if size <= limit:
         return text
     half = len(text) * limit // size // 2
     end = len(text) - half
-    # An earlier gap goes with the middle, and its tokens are still missing.
+    # An earlier gap is removed with the middle, and its tokens are still missing.
     before = sum(int(tokens.replace(",", "")) for tokens in _GAP.findall(text, half, end))
     gone = f"{size - limit + before:,} tokens removed to fit the context window"
     gap = "; ".join(filter(None, (gone, how_to_read)))
@@ -124,8 +124,8 @@ def shorten_text(text: str, limit: int, count: Count, how_to_read: str = "") -> 
 
 
 def find_level(sizes: Sequence[int], goal: int) -> int:
-    """Return the size to which the large ones are cut, so that all are within `goal`; the small
-    ones stay."""
+    """Return the size to which large results are cut so that all of them are within `goal`; small
+    ones stay whole."""
     rest = sorted(sizes)
     while rest and rest[0] * len(rest) <= goal:
         goal -= rest.pop(0)
@@ -138,8 +138,8 @@ def shorten_results(
     count: Count,
     digests: Mapping[str, str] | None = None,
 ) -> tuple[list[ToolResult], list[LeftOut]]:
-    """Return tool results with `excess` tokens less: the largest lose their middle, and say so.
-    With the `digests` of the whole results, by call, they say how to read them."""
+    """Return tool results reduced by `excess` tokens: the largest lose their middle, with a notice.
+    Given the `digests` of the whole results, by call, the notices say how to read them."""
     sizes = {result.call_id: count(result.text) for result in results}
     goal = sum(sizes.values()) - excess - notice_tokens(digests) * len(results)
     level = find_level(tuple(sizes.values()), goal)
@@ -156,14 +156,14 @@ def shorten_results(
 
 
 def notice_tokens(digests: Mapping[str, str] | None) -> int:
-    """Return the tokens of the line about a removed middle."""
+    """Return the tokens of the notice for a removed middle."""
     return NOTICE_TOKENS if digests is None else READABLE_NOTICE_TOKENS
 
 
 def _how_to_read(result: ToolResult, digests: Mapping[str, str] | None) -> str:
     if digests is None:
         return ""
-    # Text read by a handle names that handle in its head.
+    # Text read by a handle has that handle in its header.
     return (
         FEWER_LINES if result.name == READ_RESULT.name else say_how_to_read(digests[result.call_id])
     )
@@ -180,7 +180,7 @@ def find_digests(
 
 
 def result_name(result: ToolResult) -> str:
-    """Return the name of a result in reports."""
+    """Return the name under which reports show a result."""
     return f"result:{result.call_id}"
 
 
@@ -189,7 +189,7 @@ def is_result(what: str) -> bool:
 
 
 class Exchange(Struct, frozen=True, kw_only=True):
-    """A call and its results that stay, shortened where necessary."""
+    """A call and the results kept with it, shortened where necessary."""
 
     start: int
     ops: tuple[ResultsReplace, ...] = ()
@@ -200,8 +200,8 @@ def shorten_exchange(
     state: State, messages: Sequence[Message], sizes: Sequence[int], within: range, room: int,
     count: Count, reason: str,
 ) -> Exchange | None:  # fmt: skip
-    """Return the last exchange within these messages, cut to `room`; None if too little of it would
-    be left, or if it is not a call with its results."""
+    """Return the last exchange in these messages, cut to `room`; None if too little of it would
+    remain, or if it is not a call with its results."""
     cuts = [cut for cut in find_cuts(messages) if cut in within]
     if not cuts or within.stop - cuts[-1] != 2:
         return None

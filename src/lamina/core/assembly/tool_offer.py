@@ -1,20 +1,20 @@
-"""Which tools a request offers: the planned list, and what remains of it when the request is made.
+"""Plans the list of tools that a request offers, and settles it when the request is made.
 
 Tools come first on every wire, so changing the list costs the whole prefix.
 
-Laws: tools that are always included are in the list. So are all that search may choose from, if
-they are few and short: such a pool joins whole, with the first request or at a boundary, and stays,
-so that nothing is hidden and nothing moves. From a larger pool, chosen tools join while that is
-cheap: at a boundary, or a few times while a session is young; where the vendor loads tools late, at
-a boundary only. After that they are described where they are needed, like any item (a long one in
-brief), and called through `use_tool`; at the next boundary they join. The engine's own tools come
-first from the first request on, and those that find and call others are included where a pool is
-not offered whole; if one of them is missing from a sent list, it joins when the list moves anyway,
-or when a person adds it again.
+Laws: tools that are always included are in the list. So are all searchable tools, if they are few
+and short: such a pool joins whole, with the first request or at a boundary, and stays, so that
+nothing is hidden and nothing moves. From a larger pool, chosen tools join while that is cheap: at a
+boundary, or a few times while a session is young; where the vendor loads tools late, at a boundary
+only. After that they are described where needed, like any item (long ones in brief), and called
+through `use_tool`; they join at the next boundary. The engine's own tools come first, from the
+first request on; those that find and call others are included unless a pool is offered whole. If
+one of them is missing from a sent list, it joins when the list moves anyway, or when a person adds
+it again.
 
-Nothing is offered that was removed, or that nothing here can run. It leaves at once: barred, where
-a request can say so and its list would otherwise stay; else by a break with that reason. What is
-offered is what is recorded.
+No tool is offered that was removed or that cannot be run here. Such a tool leaves at once: it is
+barred if a request can say so and the list would otherwise stay; else it is dropped by a break with
+that reason. The recorded tools are those offered.
 """
 
 from collections.abc import Callable, Sequence
@@ -58,50 +58,50 @@ from lamina.core.values.selection import SelectedItem
 from lamina.core.values.settings import LOCAL_WIRES, Settings, Target
 from lamina.core.values.tool import OfferedTool, Toolset
 
-# A prefix up to this size is worth moving for a tool that can then be called directly.
+# Prefixes up to this size are worth moving so that a tool can be called directly.
 JOIN_TOKENS = 8_192
 # At a boundary, chosen tools that were not called in this many messages leave the list.
 CALLED_WITHIN = 60
 NAMES_SHOWN = 12
 # A pool is offered whole if it has at most this many tools, and at most as many tokens as a setting
-# and this share of the window allow. `bench/small_pools.py` measures both.
+# and this share of the window allow; see `bench/small_pools.py` for measurements.
 MAX_WHOLE_POOL = 24
 WHOLE_POOL_PART = 10
 # A chosen tool with a longer description (in characters) is described in brief: about 200 tokens,
-# as many as each of the ten tools of a search may use.
+# the limit for each of the ten tools of a search.
 LONG_DESCRIPTION = 800
-# Boundaries that add no reason of their own to that of a list.
+# Boundaries that add no reason of their own to a list's reason.
 _SAID_BEFORE = ("first_request", "tools_change")
 
-# The smallest window in which results are read back: in a smaller one a page would be a few lines.
+# The smallest window in which results are read back: in smaller ones a page would be a few lines.
 READER_WINDOW = 8_192
 
 
 class ToolPlan(Struct, frozen=True, kw_only=True):
-    """The plan for the list: the new one with its reason, if it changes; the tools described in the
-    message instead; and what the request context says about them."""
+    """The plan for the list: the new list with its reason, if it changes; the tools described in
+    the message instead; and their entries in the request context."""
 
     definitions: tuple[ToolDefinition, ...] | None = None
     reason: str = ""
     transformer: str = TOOLS
     described: tuple[Attachment, ...] = ()
-    # Described earlier, and in the list from now on: their descriptions may go.
+    # Tools described earlier and listed from now on: their descriptions may go.
     forget: tuple[ItemId, ...] = ()
-    # The tools of the list that exist, with why.
+    # The existing tools of the list, with the reason for each.
     tools: tuple[ContextTool, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
 def describe_tool(tool: OfferedTool) -> Item:
-    """Return a tool as an item for a model to read."""
+    """Return a tool as an item that a model can read."""
     definition = tool.definition
     head = ": ".join(filter(None, (definition.name, definition.description.strip())))
     return Item(id=tool.id, content=f"{head}\n{describe_arguments(definition.parameters)}")
 
 
 def describe_found(tool: OfferedTool, *, is_first: bool = True) -> Item:
-    """Return a tool as an item that is one of many: in brief. After the first few, there is no
-    sentence either, unless the tool's name is a single word."""
+    """Return a tool as one item among many: in brief. After the first few, the sentence is omitted
+    too, unless the tool's name is a single word."""
     definition = tool.definition
     name, schema = definition.name, brief_schema(definition.parameters)
     if (is_first or _needs_sentence(tool)) and first_sentence(definition.description):
@@ -112,13 +112,13 @@ def describe_found(tool: OfferedTool, *, is_first: bool = True) -> Item:
 
 
 def describe_chosen(tool: OfferedTool) -> Item:
-    """Return a tool as an item that a question brings: in full, unless that is long."""
+    """Return a tool as an item chosen for a question: in full, unless that is long."""
     item = describe_tool(tool)
     return item if len(item.content) <= LONG_DESCRIPTION else describe_found(tool)
 
 
 def standing_description(tool: OfferedTool, state: State) -> Item | None:
-    """Return the description of the tool, as it is now, that stands in the conversation."""
+    """Return the tool's current description if it stands in the conversation."""
     if (standing := state.library.standing.get(tool.id)) is None:
         return None
     items = (describe_tool(tool), describe_found(tool), describe_found(tool, is_first=False))
@@ -126,13 +126,13 @@ def standing_description(tool: OfferedTool, state: State) -> Item | None:
 
 
 def is_described(tool: OfferedTool, state: State) -> bool:
-    """Return whether the tool, as it is now, is described in the conversation, in full or in brief,
-    or was loaded in it."""
+    """Return whether the current version of the tool is described in the conversation, in full or
+    in brief, or was loaded in it."""
     return standing_description(tool, state) is not None or is_loaded(tool, state)
 
 
 def define_found(tool: OfferedTool, *, is_first: bool = True) -> ToolDefinition:
-    """The same for a vendor that loads tools late."""
+    """Define a found tool for a vendor that loads tools late."""
     definition = tool.definition
     description = definition.description if is_first or _needs_sentence(tool) else ""
     return ToolDefinition(
@@ -147,7 +147,7 @@ def _needs_sentence(tool: OfferedTool) -> bool:
 
 
 def is_loaded(tool: OfferedTool, state: State) -> bool:
-    """Return whether a result in the conversation loads the tool, as it is now."""
+    """Return whether a result in the conversation loads the current version of the tool."""
     loaded = state.loaded.get(tool.definition.name)
     forms = (define_found(tool), define_found(tool, is_first=False))
     return loaded is not None and loaded.item == tool.id and loaded.definition in forms
@@ -159,8 +159,8 @@ def is_small_pool(
     count: Callable[[ToolDefinition], int],
     target: Target | None = None,
 ) -> bool:
-    """Return whether the tools that search may choose from are few and short enough to be offered
-    whole. `count` counts the tokens of one; without a target only the settings limit them."""
+    """Return whether the searchable tools are few and short enough to be offered whole. `count`
+    counts the tokens of one tool; without a target only the settings limit them."""
     if not 0 < len(pool) <= MAX_WHOLE_POOL:
         return False
     if settings.tool_policy != "sticky" or not settings.tool_search.search:
@@ -177,13 +177,13 @@ def offers_whole_pool(
     boundary: Boundary | None,
     count: Callable[[ToolDefinition], int],
 ) -> bool:
-    """Return whether the next request offers all tools that search may choose from. A list that
-    search made, and that was sent, stays as it is until a boundary."""
+    """Return whether the next request offers all searchable tools. A sent list that came from a
+    search stays as it is until a boundary."""
     last = state.requests.sent
     origins = {tool.origin for tool in last.context.tools} if last is not None else {WHOLE_POOL}
     if boundary is None and WHOLE_POOL not in origins:
         return False
-    # The reader of results comes before them.
+    # The result reader comes before them.
     size = 1 + len(inclusion.present) + len(inclusion.agent)
     if target.max_tools and size > target.max_tools:
         return False
@@ -201,8 +201,8 @@ def plan_tools(
     searches: bool = True,
     whole: bool = False,
 ) -> ToolPlan:
-    """Return what the next request offers from the callable tools (`inclusion`): what search chose,
-    or all of it (`whole`). `searches` says whether the model can search for the rest."""
+    """Return the next request's offer from the callable tools (`inclusion`): those chosen by
+    search, or all of them (`whole`). `searches` says whether the model can search for the rest."""
     return _Planner(state, target, inclusion, chosen, boundary, searches, whole).plan()
 
 
@@ -230,12 +230,12 @@ class _Planner:
         hits = [by_id[item] for item in self.hits if item in by_id]
         choice = inclusion.agent if whole or self.policy == "all" else hits
         self.chosen = {tool.definition.name: tool for tool in choice}
-        # The chosen tools that search found: they can be described instead.
+        # Chosen tools found by search: they can be described instead.
         self.hit_names = {name for name, tool in self.chosen.items() if tool.id in self.hits}
         self.there = self.present | self.agent
         self.manual = {tool.id for tool in inclusion.manual}
         self.standing = {tool.name: tool for tool in state.envelope.tool_list}
-        # The embedded model calls whatever it is offered; a tool for tools is beyond it.
+        # The embedded model calls every tool it is offered; a tool for tools is beyond it.
         is_local = target.wire in LOCAL_WIRES
         window = min(target.window, state.settings.window or target.window)
         # The engine's own tools find and call others, and read results.
@@ -278,7 +278,7 @@ class _Planner:
         )
 
     def _is_loaded(self, name: str) -> bool:
-        """Return whether a chosen tool can be called already, because a result loaded it."""
+        """Return whether a chosen tool can already be called because a result loaded it."""
         return (
             self.policy == "sticky" and self.loads_late and is_loaded(self.chosen[name], self.state)
         )
@@ -290,7 +290,7 @@ class _Planner:
         if last is None or self.boundary is not None or not self.speaks_for_others:
             return True
         if USE_TOOL.name not in self.standing:
-            # Nothing in the list could call what is only described.
+            # No tool in the list could call tools that are only described.
             return True
         if any(name in self.present for name in new) or self._changed():
             return True
@@ -307,7 +307,7 @@ class _Planner:
         )
 
     def _list(self, new: Sequence[str], described: Sequence[str]) -> list[str]:
-        """Return the names of the list, in order of first use. Without a reason to move, it
+        """Return the names in the list, in order of first use. Without a reason to move, the list
         stays."""
         unsent = self.state.requests.sent is None
         moves = bool(new or self._changed())
@@ -330,8 +330,8 @@ class _Planner:
         return self.state.library.members.get(tool_id("", name)) == "manual"
 
     def _within_limit(self, names: list[str]) -> tuple[list[str], list[str]]:
-        """Return the names that a provider accepts, and those over its limit: first the reader of
-        results, then the latest chosen by search, then the last of those always included."""
+        """Return the names that a provider accepts, and those over its limit: first the result
+        reader, then the latest tools chosen by search, then the last of those always included."""
         if not self.most or len(names) <= self.most:
             return names, []
         last = [name for name in self.own if name == READ_RESULT.name]
@@ -342,7 +342,7 @@ class _Planner:
         return [n for n in names if n not in over], [n for n in names if n in over]
 
     def _described_before(self, described: Sequence[str]) -> list[str]:
-        """Return tools described for earlier questions, and since called or chosen again."""
+        """Return tools described for earlier questions and called or chosen again afterwards."""
         candidates = self._called() - {*self.standing, *described, *self.chosen}
         tools = [
             name for name, tool in self.agent.items() if tool.id in self.state.library.standing
@@ -350,7 +350,7 @@ class _Planner:
         return [name for name in tools if name in candidates]
 
     def _idle(self) -> set[str]:
-        """Return tools of the list that were chosen for some question and are no longer useful."""
+        """Return listed tools that were chosen for some question and are no longer useful."""
         return {*self.standing} & {*self.agent} - {*self.chosen} - self._called()
 
     def _called(self) -> set[str]:
@@ -426,26 +426,26 @@ class _Planner:
 
 
 def list_names(names: Sequence[str]) -> str:
-    """Return names for people, only the first if there are many."""
+    """Return names for display, only the first few if there are many."""
     more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
     return ", ".join(names[:NAMES_SHOWN]) + more
 
 
-# A tool that came as a definition belongs to no server.
+# A tool supplied as a definition belongs to no server.
 NO_SERVER = ""
 
 
 class Implementations(Struct, frozen=True, kw_only=True):
-    """Who runs calls: a runner with these tools; one that has none (`without_tools`), so that only
-    tools which an application brought as definitions can run, by the application; or, with neither,
-    whoever sends the request, and all of them."""
+    """The parties that run calls: a runner with these tools; a runner without tools
+    (`without_tools`), so that only tools defined by an application can run, in the application; or,
+    with neither, the sender of the request, which runs all tools."""
 
     toolset: Toolset | None = None
     without_tools: bool = False
 
 
 def settle_tools(page: Page, target: Target, implementations: Implementations) -> Attachments:
-    """Remove from the list what was removed or cannot be run, and report it."""
+    """Remove tools from the list that were removed or cannot be run, and report them."""
     envelope = page.state.envelope
     if not (envelope.tools or envelope.listed or page.state.requests.sent_tools):
         return NOTHING  # as in every session without tools, twice a turn
@@ -470,7 +470,7 @@ class _Settlement:
             self.runnable = {tool.definition.name for tool in toolset.tools}
             inclusion = sort_tools(state, toolset.tools)
             if inclusion.agent:
-                # There is someone to search for.
+                # There are tools to search for.
                 self.runnable |= ENGINE_TOOLS.keys()
             elif inclusion.present:
                 # There are results to read.
@@ -497,8 +497,8 @@ class _Settlement:
         return self.runnable is None or name in self.runnable
 
     def _can_bar(self, fit: tuple[ToolDefinition, ...]) -> bool:
-        """Return whether the list can stay as it was sent, with the rest barred: if nothing else
-        differs, and there is no other reason to move it."""
+        """Return whether the list can stay as sent, with the other tools barred: if there is no
+        other difference and no other reason to move it."""
         state = self.state
         if not self.target.bars_tools or state.settings.tool_policy == "exact":
             return False
@@ -530,7 +530,7 @@ class _Settlement:
         return f"tools {'; '.join(parts)}{stay}"
 
     def _report(self, before: Envelope) -> Attachments:
-        """Report what was offered, in the last request or until now, and is no longer."""
+        """Report tools that were offered, in the last request or until now, and no longer are."""
         state, last = self.state, self.state.requests.sent
         offered = {tool.name for tool in self.page.state.envelope.tools}
         sent = [tool.name for tool in state.requests.sent_tools]
@@ -559,7 +559,7 @@ class _Settlement:
 
 
 def barred_names(envelope: Envelope) -> tuple[str, ...]:
-    """Return the tools in the list that must not be called."""
+    """Return the listed tools that must not be called."""
     if not envelope.listed:
         return ()
     offered = {tool.name for tool in envelope.tools}
@@ -567,7 +567,7 @@ def barred_names(envelope: Envelope) -> tuple[str, ...]:
 
 
 def allowed_tools(envelope: Envelope, *, answer_only: bool) -> tuple[str, ...] | None:
-    """Return what may be called, if that is not everything in the list."""
+    """Return the tools that may be called, or None if every listed tool may."""
     if answer_only and envelope.tool_list:
         return ()
     return tuple(tool.name for tool in envelope.tools) if envelope.listed else None
@@ -576,8 +576,8 @@ def allowed_tools(envelope: Envelope, *, answer_only: bool) -> tuple[str, ...] |
 def describe_offer(
     state: State, known: Sequence[ContextTool], toolset: Toolset | None
 ) -> tuple[ContextTool, ...]:
-    """Return the tools on the wire, in order, with why each is there: as `known`, or as in the last
-    request."""
+    """Return the tools on the wire, in order, with the reason for each: from `known`, or from the
+    last request."""
     names = [tool.name for tool in state.envelope.tool_list]
     if not names:
         return ()
@@ -594,6 +594,6 @@ def _plain_row(name: str, tool: OfferedTool | None) -> ContextTool:
 
 
 def removed_items(state: State, toolset: Toolset | None) -> frozenset[ItemId]:
-    """Return the tools that exist and were removed from the session."""
+    """Return existing tools that were removed from the session."""
     tools = toolset.tools if toolset else ()
     return frozenset(tool.id for tool in tools if is_removed(state, tool))

@@ -1,4 +1,4 @@
-"""What a turn says: which items it sends in full, which it only names, which it must leave out."""
+"""Chooses the contents of a turn: items sent in full, items only named, and items left out."""
 
 from collections.abc import Iterable, Sequence
 
@@ -20,7 +20,7 @@ from lamina.core.values.request import Attachments, LeftOut
 from lamina.errors import UsageError
 
 RULES_PART = "rules"
-# What the model reads about things it does not get, by the reason in the request context.
+# Tells the model why an item is missing, by the reason in the request context.
 ABSENCE_REASONS = {
     "missing": "not found",
     "ambiguous": "several have this name",
@@ -31,12 +31,12 @@ ABSENCE_REASONS = {
 }
 
 REMOVED_TOOL = "it was removed from this session and cannot be called"
-# Up to this many of one folder or tag are named individually.
+# Up to this many items of one folder or tag are named individually.
 FEW = 3
 
 
 class TentativeTurn(Struct, frozen=True, kw_only=True):
-    """A tentative turn: what it names, what it leaves out, and what it would send."""
+    """A tentative turn: the items it names, leaves out, and would send."""
 
     attachments: Attachments
     page: Page
@@ -54,7 +54,7 @@ def in_wire_order(attachments: Iterable[Attachment]) -> tuple[Attachment, ...]:
 
 
 def is_laid_always(attachment: Attachment) -> bool:
-    """Return whether an item is laid down with the first request. One with images never is."""
+    """Return whether an item is laid down with the first request. An item with images never is."""
     return attachment.provenance.include == "always" and not attachment.item.pictures
 
 
@@ -77,7 +77,8 @@ def _in_library(attachment: Attachment) -> tuple[int, int, int, str]:
 
 
 def explain_rules(page: Page, attachments: Sequence[Attachment], words: Wording) -> None:
-    """The fixed sentence in L1 that makes naming rules meaningful, before the first of them."""
+    """Add the fixed sentence to L1 that makes naming rules meaningful, before the first rule is
+    named."""
     if not any(is_guidance(a.item.id) for a in attachments):
         return
     if any(part.name == RULES_PART for part in page.state.envelope.system):
@@ -113,8 +114,8 @@ def resolve(state: State, attachments: Sequence[Attachment]) -> tuple[Use, ...]:
 
 
 def _as_standing(state: State, item: Item) -> Item:
-    """Return the standing version that already shows all of `item`: a note that was active brought
-    its images along, and attaching it without them adds nothing."""
+    """Return the standing version that already shows all of `item`: an earlier active note may have
+    included its images, so that attaching it without them adds nothing."""
     standing = state.library.standing.get(item.id)
     for version in standing.versions if standing and not item.pictures else ():
         earlier = state.library.items[item.id, version]
@@ -124,8 +125,8 @@ def _as_standing(state: State, item: Item) -> Item:
 
 
 def _only_adds(state: State, item: Item) -> bool:
-    """Return whether everything last shown of `item` is still there: it comes with pictures now,
-    and nothing changed."""
+    """Return whether everything last shown of `item` still stands: pictures are added, and nothing
+    changed."""
     last = state.library.items[item.id, state.library.standing[item.id].versions[-1]]
     return last.content == item.content and set(last.pictures) <= set(item.pictures)
 
@@ -137,8 +138,8 @@ def stands(state: State, item: Item) -> bool:
 
 
 def applies(state: State, item: Item) -> bool:
-    """Return whether the block that shows all of `item` is the one that applies: at a boundary only
-    that one stays."""
+    """Return whether the block that shows all of `item` is the one that applies: only that block
+    survives a boundary."""
     standing = state.library.standing.get(item.id)
     return standing is not None and _as_standing(state, item).version == standing.current
 
@@ -177,8 +178,8 @@ def compose(
 
 
 def lay_found(page: Page, attached: Sequence[Attachment], found: Sequence[Attachment]) -> None:
-    """Lay down what the results of the current turn brought, after them, and name the rules that
-    apply from here on: those `attached` and those found."""
+    """Lay down items found through the results of the current turn, after those results, and name
+    the rules that apply from here on: those `attached` and those found."""
     state = page.state
     new = [attachment for attachment in found if not stands(state, attachment.item)]
     for attachment in new:
@@ -198,7 +199,8 @@ def lay_found(page: Page, attached: Sequence[Attachment], found: Sequence[Attach
 
 
 def _list_absent(left_out: Sequence[LeftOut]) -> tuple[AbsentAttachment, ...]:
-    """Return what the model is told it does not get; many of one folder or tag in one line."""
+    """Return the attachments that the model is told it does not get; many of one folder or tag are
+    grouped in one line."""
     if not left_out:
         return ()
     groups: dict[tuple[str, str], list[str]] = {}
@@ -217,16 +219,17 @@ def _list_absent(left_out: Sequence[LeftOut]) -> tuple[AbsentAttachment, ...]:
 
 def _absent(item: ItemId, why: str) -> AbsentAttachment:
     if item.startswith("tool:") and why == ABSENCE_REASONS["refused"]:
-        # Not attached: it is described above, and was removed.
+        # Not an attachment: it is described above, and was removed.
         return AbsentAttachment(label=f"the tool {label_of(item).lstrip('/')}", why=REMOVED_TOOL)
     return AbsentAttachment(label=label_of(item), why=why)
 
 
 def _list_in_force(state: State, guidance: tuple[ItemId, ...]) -> tuple[ItemId, ...] | None:
-    """Return the rules to name in this turn; None if the standing list already says it. In eager no
-    list outlives its turn."""
+    """Return the rules to name in this turn; None if the standing list already names them. In eager
+    no list outlives its turn."""
     standing = state.library.in_force if state.settings.promotion == "lazy" else None
     if not (guidance or standing):
         return None
-    # A new order is not a change: chosen items come by score, which differs from turn to turn.
+    # A new order is not a change: chosen items are ordered by score, which differs from turn to
+    # turn.
     return guidance if set(guidance) != set(standing or ()) else None

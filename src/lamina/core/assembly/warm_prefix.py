@@ -1,9 +1,9 @@
-"""What a request can find in a provider's cache that its own path did not leave there.
+"""Predicts the parts of a request that are in a provider's cache because of other sessions.
 
-Laws: sessions that start alike are routed alike, as long as no key gets more requests than its
-vendor serves from one cache. A key stays while anything sent under it may still be read. What is
-predicted was sent to this target, with this key and these options, and is alive; it reaches the
-vendor's minimum and ends where the vendor's entries do.
+Laws: sessions with the same beginning are routed alike, as long as no key gets more requests than
+its vendor serves from one cache. A key stays while anything sent under it may still be read. A
+predicted prefix was sent to this target, with this key and these options, and is alive; it reaches
+the vendor's minimum and ends where the vendor's entries do.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,16 +24,16 @@ from lamina.core.values.settings import CacheRules, Target, cache_rules
 
 # A vendor serves about 15 requests a minute for one prefix and key from one cache; the excess goes
 # to another machine. A session joins a key that had fewer than half as many, which leaves room for
-# as many of its own; if there is none, it uses the next key.
+# its own requests; if there is none, it uses the next key.
 JOINABLE_RATE = 8
-# Sessions that start alike have at most this many keys, together 240 requests a minute.
+# Sessions with the same beginning share at most this many keys: 240 requests a minute in all.
 MAX_KEYS = 16
 _KEY_DIGITS = 32
 
 
 class Routing(Struct, frozen=True, kw_only=True):
-    """The key a request is routed by, empty for the name of its session, and what it may find
-    because of others."""
+    """A request's routing key, empty for the session's own name, and the prefix that it may find in
+    the cache because of others."""
 
     key: str
     warm: WarmStart | None = None
@@ -42,8 +42,8 @@ class Routing(Struct, frozen=True, kw_only=True):
 def plan_routing(
     state: State, prompt: Prompt, draft: Draft, agreement: Agreement, now: float
 ) -> Routing:
-    """Return the key of a request to be sent at `now`, and what its target should read because of
-    others."""
+    """Return the routing key of a request to be sent at `now`, and the tokens its target should
+    read because of others."""
     target, last = draft.target, state.requests.sent
     rules = cache_rules(state.settings, target)
     alive = last is not None and last.target == target.name and not _is_over(state, rules, now)
@@ -60,7 +60,7 @@ def plan_routing(
 
 
 def _is_over(state: State, rules: CacheRules, now: float) -> bool:
-    """Return whether what the last request left in the cache has expired."""
+    """Return whether the cache entries of the last request have expired."""
     lifetime, used_at = rules.lifetime_s, state.requests.cached_at
     return lifetime is not None and used_at is not None and now - used_at > lifetime
 
@@ -74,8 +74,8 @@ def choose_routing_key(
     *,
     alive: bool,
 ) -> str:
-    """Return the key a request is routed by; the session's own name if nothing can be shared.
-    `alive` says that the last request on the path may still be in the cache of `target`."""
+    """Return a request's routing key; the session's own name if nothing can be shared. `alive` says
+    whether the last request on the path may still be in the cache of `target`."""
     own = state.session.session
     if not target.routes_by_key:
         return own
@@ -95,8 +95,8 @@ def choose_routing_key(
 
 
 def _shared_keys(prompt: Prompt) -> list[str]:
-    """Return the keys of sessions that start like this one. The tools and the first text decide, by
-    which vendors route themselves: what projects, folders and rules add after them may differ, and
+    """Return the keys of sessions with the same beginning. They depend on the tools and the first
+    text, by which vendors route themselves: projects, folders and rules after them may differ, and
     the beginning is still read."""
     segments = [link.segment for link in prompt.front]
     tools = [segment.digest for segment in segments if segment.layer == "tools"]
@@ -106,8 +106,8 @@ def _shared_keys(prompt: Prompt) -> list[str]:
 
 
 def _choose(keys: list[str], warm: Mapping[str, int], rates: Mapping[str, int]) -> str:
-    """Return the key with most of the prefix that has room for another session; if none has, the
-    one with the fewest requests."""
+    """Return the key with the longest warm prefix and room for another session; if none has room,
+    the key with the fewest requests."""
     free = [key for key in keys if rates.get(key, 0) < JOINABLE_RATE]
     if free:
         return max(free, key=lambda key: warm.get(key, 0))
@@ -115,7 +115,7 @@ def _choose(keys: list[str], warm: Mapping[str, int], rates: Mapping[str, int]) 
 
 
 def sent_key(request: RequestEntry, state: State) -> str:
-    """Return the key by which a sent request was routed."""
+    """Return the key that a sent request was routed by."""
     return request.routing_key or request.cache_key or former_key(request, state)
 
 
@@ -123,8 +123,8 @@ def predict_warm_start(
     prompt: Prompt, base: str | None, rules: CacheRules, recent: RecentPrefixes,
     *, form: str, key: str, now: float, least: int,
 ) -> WarmStart | None:  # fmt: skip
-    """Return what the provider should read because of others; None if it is not more than `least`,
-    which is expected anyway."""
+    """Return the prefix that the provider should read because of others; None if it is not more
+    than `least`, which is expected anyway."""
     best: WarmStart | None = None
     if not recent.prefixes:
         return None
@@ -145,14 +145,14 @@ def predict_warm_start(
 
 
 def _common_marks(prompt: Prompt, base: str | None, prefix: SentPrefix) -> Iterator[int]:
-    """Return where both requests have a marker, so that the entries written by one are found by the
-    other."""
+    """Return the places where both requests have a marker, so that one finds the entries written by
+    the other."""
     if prefix.source == "session":
         yield from set(prefix.marks) & set(front_marks(prompt))
         return
     yield from front_marks(prompt)
     if prefix.base == base and base is not None:
-        # Both continue from the same answer: their histories end alike.
+        # Both continue from the same answer, so their histories end alike.
         yield prompt.ends[1]
     if prefix.cached_run == prompt.cached_run():
         yield prefix.cached_run
@@ -174,7 +174,7 @@ def _digests(prompt: Prompt) -> tuple[str, ...]:
 
 
 def cache_form(options: Options, target: Target) -> str:
-    """Return what separates providers' caches, apart from the prefix and its key."""
+    """Return the values, apart from the prefix and its key, that separate providers' caches."""
     facts = (target.wire, WIRE_FORM, target.base_url, options.reasoning, options.schema)
     return digest_value(facts)[:DIGEST_DIGITS]
 
@@ -183,7 +183,8 @@ def describe_prefix(
     request: RequestEntry, prompt: Prompt, state: State, target: Target, rules: CacheRules,
     form: str,
 ) -> SentPrefix | None:  # fmt: skip
-    """Return what other sessions may find of an answered request; None if that is nothing."""
+    """Return the part of an answered request that other sessions may find; None if there is
+    none."""
     front = prompt.front
     if rules.lifetime_s is None or not front or front[-1].tokens < rules.minimum:
         return None

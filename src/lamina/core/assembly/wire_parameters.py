@@ -1,6 +1,6 @@
-"""What goes on the wire of a request in addition to its prompt.
+"""Builds the request parameters that are sent in addition to the prompt.
 
-Law: it is the same when a request is sent and when it is rebuilt, since both get it from here.
+Law: they are the same when a request is sent and when it is rebuilt, since both use this module.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from lamina.core.values.prompt import Prompt
 from lamina.core.values.settings import CacheTtl, Target, WireName
 from lamina.core.values.wire import WireRequest
 
-# The length of a target's digest: enough to tell two versions of a book apart.
+# The length of a target's digest: enough to distinguish two versions of a book.
 TARGET_DIGITS = 16
 
 # Options that a wire cannot express.
@@ -30,8 +30,8 @@ _SAMPLED_WIRES = ("openai", "anthropic")
 
 
 class WireParameters(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The parameters that the journal decides; the fields are those of `WireRequest`. Their digest
-    is in journals: a new field needs a default that equals what was sent before it existed."""
+    """The parameters recorded in the journal; the fields are those of `WireRequest`. Their digest
+    is in journals: a new field needs a default that equals the value sent before it existed."""
 
     options: Options = Options()
     cache_key: str = ""
@@ -44,8 +44,8 @@ class WireParameters(Struct, frozen=True, kw_only=True, omit_defaults=True):
     routing_key: str = ""
 
     def digest_for(self, target: Target, cached_run: int) -> str:
-        """Return the digest of everything an encoder gets: also the target, and how much of the
-        prompt will be sent again, on which the places of markers depend."""
+        """Return the digest of everything that an encoder receives, including the target and the
+        length of the cached run, which determines the places of markers."""
         return digest_value((target.name, target.wire, cached_run, self))
 
     def wire_request(
@@ -64,8 +64,8 @@ def wire_parameters(
     base: Entry | None,
     allowed_tools: tuple[str, ...] | None,
 ) -> WireParameters:
-    """Return those of a request in `state`, whose first `agreeing` segments are those of the
-    request `base`, the last one that was sent."""
+    """Return the parameters of a request in `state`, whose first `agreeing` segments are those of
+    the request `base`, the last one sent."""
     return WireParameters(
         options=options_for_request(state),
         cache_key=cache_key,
@@ -80,8 +80,8 @@ def wire_parameters(
 
 
 def find_citations(state: State) -> tuple[int, ...]:
-    """Return the source numbers that the answer to the request of `state` has to cite: none where
-    it may rest on a text that has no number."""
+    """Return the source numbers that the answer to the request of `state` must cite: none if it may
+    rest on a text without a number."""
     texts = state.envelope.tool_texts
     if not all(text.citations for text in texts):
         return ()
@@ -89,7 +89,7 @@ def find_citations(state: State) -> tuple[int, ...]:
 
 
 def untaken_options(request: WireRequest) -> tuple[str, ...]:
-    """Return options that a request goes without, as described to a person."""
+    """Return the options that a request does not use, as described to a person."""
     options, target, offers_tools = request.options, request.target, request.prompt.offers_tools
     warnings = [
         f"{target.name} knows no {name}: it is not sent"
@@ -125,7 +125,7 @@ def _given_options(options: Options) -> dict[str, bool]:
 def recorded_parameters(
     request: RequestEntry, state: State, target: Target, base: Entry | None
 ) -> WireParameters:
-    """Return those of a recorded request; `state` is the one after its entry."""
+    """Return the parameters of a recorded request; `state` is the one after its entry."""
     return wire_parameters(
         state,
         target,
@@ -138,8 +138,8 @@ def recorded_parameters(
 
 
 def former_key(request: RequestEntry, state: State) -> str:
-    """Return the key of a request that does not record it: a fork starts with requests that were
-    sent under the name of its origin."""
+    """Return the key of a request that does not record it: a fork starts with requests sent under
+    the name of its origin."""
     header = state.session
     older = bool(header.forked_from) and request.at < header.at
     return header.forked_from if older else header.session
@@ -149,8 +149,8 @@ def former_key(request: RequestEntry, state: State) -> str:
 def digest_target(
     target: Target, explicit_cache: bool, has_citations: bool = False, effort: str | None = None
 ) -> str:
-    """Return the digest of the model book's facts about a target, as far as encoders use them;
-    `effort` is how much it should think, as the session sets it."""
+    """Return the digest of the model book's facts about a target that encoders use; `effort` is the
+    session's thinking effort."""
     rules = target.cache
     facts: tuple[object, ...] = (
         target.max_output, target.restricts_tools, rules.minimum, rules.explicit,
@@ -169,8 +169,9 @@ def digest_target(
 
 
 def _digested_prices(target: Target) -> tuple[object, ...]:
-    """Return what decides whether an explicit cache pays, in the form that digests always had: the
-    price of input, the factor on it for cached tokens, and the price of storage."""
+    """Return the values that decide whether an explicit cache pays, in the format that digests have
+    always used: the price of input, the factor on it for cached tokens, and the price of
+    storage."""
     if target.prices is None:
         return (None,)
     tiers = [
@@ -192,6 +193,6 @@ def previous_reply(state: State, target: Target) -> str:
 
 
 def left_in_cache(agreeing: int, base: Entry | None) -> int:
-    """Return how many of the leading segments that two requests share the first one left in the
+    """Return how many of the shared leading segments of two requests the first one left in the
     cache."""
     return min(agreeing, base.cached_run) if isinstance(base, RequestEntry) else 0

@@ -1,6 +1,6 @@
-"""Inspecting what was sent. Pure.
+"""Inspects sent requests. Pure.
 
-Rebuilding requests, verifying them, counting what was used.
+Rebuilds requests, verifies them, and counts what was used.
 
 Private: see `lamina` for what is public.
 """

@@ -1,8 +1,8 @@
-"""One vocabulary for cache misses: kinds, blames, certainties, and which go together.
+"""Defines one vocabulary for cache misses: kinds, blames, certainties, and valid combinations.
 
-Laws: a cause has one kind. `proven` needs the bytes of both requests, whatever the cause; these
-never show what a provider's machines did, so a miss there is likely at best. The ledger's verdicts,
-the doctor, and all code that logs or counts breaks use this table and no other.
+Laws: a cause has one kind. `proven` needs the bytes of both requests, whatever the cause; bytes
+never show what happened on a provider's machines, so a miss there is likely at best. The ledger's
+verdicts, the doctor, and all code that logs or counts breaks use this table and no other.
 """
 
 from types import MappingProxyType
@@ -13,7 +13,7 @@ from msgspec import Struct
 from lamina.core.values.prompt import Layer
 from lamina.core.values.request import Agreement, CacheMeaning, CacheVerdict
 
-# A recorded boundary; the lifetime passed; bytes changed; bytes agree and were not read.
+# A recorded boundary; the lifetime passed; bytes changed; bytes agree but were not read.
 BreakKind = Literal["expected", "expired", "moved", "missed"]
 # The author of the requests, the program that a person uses, the provider, or no one.
 Blame = Literal["you", "tool", "vendor", "nobody"]
@@ -31,19 +31,19 @@ CauseName = Literal[
 ]  # fmt: skip
 
 
-# How much a record contains: the requests' bytes, the conversation and its usage, or figures alone.
+# The depth of a record: the requests' bytes, the conversation and its usage, or figures alone.
 RecordDepth = Literal["bodies", "transcript", "usage"]
 
 
 class CauseWords(Struct, frozen=True, kw_only=True):
-    """How a cause is described. `blame` "client" means whoever built the request: you, if the
-    program is your own, otherwise your tool."""
+    """The description of a cause. `blame` "client" is whoever built the request: the user's own
+    program, or otherwise the tool."""
 
     kind: BreakKind
     blame: Blame | Literal["client"]
-    # The highest certainty that is possible, with the bytes at hand.
+    # The highest possible certainty, with the bytes available.
     best: Certainty
-    # Whether the money could have been saved.
+    # Whether the cost could have been avoided.
     avoidable: bool
     label: str
     sentence: str
@@ -204,8 +204,8 @@ def cap_certainty(wanted: Certainty, cause: CauseName, depth: RecordDepth) -> Ce
     return max(wanted, CAUSES[cause].best, _BEST[depth], key=_ORDER.index)
 
 
-# Fixes where the usual one is out of reach: for people who use somebody else's program, and for
-# providers without markers.
+# Fixes for cases where the usual one is impossible: for people who use somebody else's program, and
+# for providers without markers.
 _TOOL_FIXES: dict[CauseName, str] = {
     "idle": "Answer within the lifetime. Before a longer pause, compact, or start a new session "
     "afterwards: a short prompt is cheap to write again.",
@@ -224,7 +224,7 @@ _PLAIN_IDLE = (
 
 
 def fix_for(cause: CauseName, provider: str, *, is_own: bool) -> str:
-    """Return what the reader can do about a cause."""
+    """Return advice to the reader on fixing a cause."""
     if not is_own and cause in _TOOL_FIXES:
         return _TOOL_FIXES[cause]
     if cause == "idle" and provider != "anthropic":
@@ -233,12 +233,12 @@ def fix_for(cause: CauseName, provider: str, *, is_own: bool) -> str:
 
 
 def count_of(number: int, noun: str) -> str:
-    """A number with its noun: `1 break`, `2,400 breaks`."""
+    """Return a number with its noun: `1 break`, `2,400 breaks`."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def blame_of(cause: CauseName, *, is_own: bool) -> Blame:
-    """Who is to blame; with `is_own`, the user wrote the program that sent the request."""
+    """Return who is to blame; with `is_own`, the user wrote the program that sent the request."""
     blame = CAUSES[cause].blame
     if blame == "client":
         return "you" if is_own else "tool"
@@ -246,7 +246,7 @@ def blame_of(cause: CauseName, *, is_own: bool) -> Blame:
 
 
 class BreakWords(Struct, frozen=True, kw_only=True):
-    """Why a cache did not hit, in the shared vocabulary."""
+    """The reason for a cache miss, in the shared vocabulary."""
 
     cause: CauseName
     kind: BreakKind
@@ -254,7 +254,7 @@ class BreakWords(Struct, frozen=True, kw_only=True):
     certainty: Certainty
 
 
-# The ledger's verdicts as causes; None is not a break. The ledger knows the bytes.
+# The ledger's verdicts as causes; None is not a break. The ledger has the bytes.
 _VERDICTS: dict[CacheMeaning, tuple[CauseName, Certainty] | None] = {
     "as_expected": None,
     "more_than_expected": None,
@@ -274,8 +274,8 @@ _MOVED_LAYERS: dict[Layer, CauseName] = {
 
 
 def name_moved(agreement: Agreement) -> CauseName:
-    """Return what moved a prefix that Lamina assembled: a boundary if all of it has a recorded
-    reason, otherwise a change of the layer in question."""
+    """Return the cause that moved a prefix assembled by Lamina: a boundary if all of it has a
+    recorded reason, otherwise a change of the layer in question."""
     broke = agreement.broke
     if broke is None or (broke.reason.strip() and not agreement.unexplained):
         return "boundary"
@@ -283,7 +283,7 @@ def name_moved(agreement: Agreement) -> CauseName:
 
 
 def name_verdict(verdict: CacheVerdict, agreement: Agreement) -> BreakWords | None:
-    """Return a verdict of the ledger in the shared vocabulary; None if nothing broke."""
+    """Return a ledger verdict in the shared vocabulary; None if nothing broke."""
     row = _VERDICTS[verdict.meaning]
     if row is None:
         return None

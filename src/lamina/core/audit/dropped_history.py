@@ -1,4 +1,5 @@
-"""What compactions and prunes removed from the context; the journal still has it."""
+"""Finds history that compactions and prunes removed from the context; it is still in the
+journal."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +13,7 @@ from lamina.core.values.patch import CompactionApply, ResultsReplace
 
 
 class DroppedHistory(Struct, frozen=True, kw_only=True):
-    """What one compaction or prune removed from the context; the journal still has it."""
+    """History that one compaction or prune removed from the context; it is still in the journal."""
 
     entry: str
     at: float
@@ -23,7 +24,8 @@ class DroppedHistory(Struct, frozen=True, kw_only=True):
 
 
 def find_dropped_history(path: Sequence[Entry]) -> Iterator[DroppedHistory]:
-    """Return what compactions and prunes on this path removed from the context, in order."""
+    """Yield the history that compactions and prunes on this path removed from the context, in
+    order."""
     state: State | None = None
     damage: list[Damage] = []
     for entry in path:

@@ -1,6 +1,6 @@
-"""What hooks and applications show people about the patches they made.
+"""Finds the displays that hooks and applications attach to their patches for people to see.
 
-Law: it is read from the journal, so a person sees the same while a turn runs and long after it.
+Law: displays are read from the journal, so a person sees the same during a turn and long after it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from lamina.core.values.entry import (
 )
 from lamina.core.values.patch import Display, HookDisplay
 
-# Patches of the engine itself; their effects are reported elsewhere.
+# The engine's own patches; their effects are reported elsewhere.
 _OWN = "lamina."
 
 
@@ -28,7 +28,7 @@ def find_displays(entries: Iterable[Entry]) -> tuple[HookDisplay, ...]:
             if not entry.transformer.startswith(_OWN):
                 shown.append(HookDisplay(hook=entry.transformer, display=entry.patch.display))
         elif isinstance(entry, EphemeralEntry):
-            # Which of several hooks made which display was not always recorded.
+            # With several hooks, the author of a display was not always recorded.
             names: Sequence[str] = entry.hooks
             if len(names) != len(entry.displays):
                 names = [", ".join(names)] * len(entry.displays)
@@ -43,20 +43,20 @@ def _show(hook: str, display: Display) -> HookDisplay:
 def entries_before(
     request: RequestEntry, entries: Mapping[str, Entry], until: str = ""
 ) -> list[Entry]:
-    """Return what was written since the answer before a request, or since the entry `until`. Only
-    these entries are read."""
+    """Return the entries written between the previous answer, or the entry `until`, and a request.
+    No other entries are read."""
     return _walk_back(request.parent, entries, until)
 
 
 def entries_behind(leaf: str, entries: Mapping[str, Entry]) -> list[Entry]:
-    """Return what was written after the last answer on the path to `leaf`."""
+    """Return the entries written after the last answer on the path to `leaf`."""
     return _walk_back(leaf, entries, "")
 
 
 def _walk_back(start: str | None, entries: Mapping[str, Entry], until: str) -> list[Entry]:
     run: list[Entry] = []
     place = start or ""
-    # The entry where it ends is not read: it may be far away.
+    # The entry where the path ends is not read: it may be far away.
     while place != until and (entry := entries.get(place)) is not None:
         if isinstance(entry, RequestEntry | ReplyEntry | SessionEntry):
             break
@@ -66,8 +66,8 @@ def _walk_back(start: str | None, entries: Mapping[str, Entry], until: str) -> l
 
 
 def displays_of_request(request: RequestEntry, journal: Journal) -> tuple[HookDisplay, ...]:
-    """Return the displays of a request: for what changed since the answer before it, and if it is
-    the last one of the active path, also since its own."""
+    """Return the displays of a request: for changes after the previous answer and, if it is the
+    last request of the active path, after its own answer."""
     shown = find_displays(entries_before(request, journal.entries))
     behind = _walk_back(journal.leaf, journal.entries, "")
     last = journal.entries.get((behind[0].parent if behind else journal.leaf) or "")

@@ -1,9 +1,8 @@
-"""How rules, references and tools were used: in force, chosen, used; and suggestions from that.
+"""Measures how rules, references and tools were in force, chosen and used; suggests changes.
 
-Laws: the journal has all of it; nothing is asked and nothing is sent. A turn counts once, however
-many requests it took; one that was never answered does not count. A tool is used when it is called,
-a rule or reference when the answer names it: that is what can be observed, and a suggestion claims
-no more.
+Laws: everything is read from the journal; nothing is asked or sent. A turn counts once, however
+many requests it took; an unanswered turn does not count. A tool is used when it is called, a rule
+or reference when the answer names it: only this can be observed, and a suggestion claims no more.
 """
 
 import re
@@ -29,7 +28,7 @@ MOSTLY = 0.8
 
 
 class InForce(Struct, frozen=True, kw_only=True):
-    """An item in one turn. `chosen` says that it was found for this question, not kept."""
+    """An item in one turn. `chosen` means that it was found for this question, not kept."""
 
     include: Include
     chosen: bool = False
@@ -37,7 +36,7 @@ class InForce(Struct, frozen=True, kw_only=True):
 
 
 class TurnUse(Struct, frozen=True, kw_only=True):
-    """One answered turn: what was in force, and which of it was called or named."""
+    """One answered turn: the items in force, and those that were called or named."""
 
     session: str
     at: float
@@ -46,9 +45,9 @@ class TurnUse(Struct, frozen=True, kw_only=True):
 
 
 class ItemUse(Struct, frozen=True, kw_only=True):
-    """The use of one item. `turns` are those in which it was in force, by mode; `since` counts all
-    turns from the first of them on; `needed` are those in which it was used though it is not always
-    in; `score` is the mean of its scores when chosen."""
+    """The use of one item. `turns` counts the turns in which it was in force, by mode; `since`
+    counts all turns from the first of these on; `needed` counts those in which it was used although
+    it is not always included; `score` is the mean of its scores when chosen."""
 
     item: ItemId
     turns: int = 0
@@ -65,7 +64,7 @@ class ItemUse(Struct, frozen=True, kw_only=True):
 
 
 class AgentUse(Struct, frozen=True, kw_only=True):
-    """The use of one agent's items; of sessions without an agent, if it has no name."""
+    """The use of one agent's items; without a name, of sessions without an agent."""
 
     agent: str
     sessions: int
@@ -84,7 +83,7 @@ def agent_of(journal: Journal) -> str:
 
 def read_turns(journal: Journal, *, inherited: bool = False) -> tuple[TurnUse, ...]:
     """Return the answered turns of a session, on every branch. Turns that a fork inherited were
-    counted in the original, unless `inherited` says that this is lost."""
+    counted in the original, unless `inherited` says that the original is lost."""
     header = _header(journal)
     session = header.session if header else ""
     begins = header.at if header and header.forked_from and not inherited else float("-inf")
@@ -127,7 +126,7 @@ class Questions:
 
 
 def _name_described_tools(entries: Iterable[Entry]) -> dict[str, ItemId]:
-    """Return tools that were described in the conversation, by the name the model reads."""
+    """Return the tools described in the conversation, by the name the model reads."""
     tools: dict[str, ItemId] = {}
     for entry in entries:
         if isinstance(entry, ItemEntry) and entry.item.kind == "tool":
@@ -151,7 +150,7 @@ def _read_turn(
             tool = names.get(call.name) or described.get(call.name)
             if tool is not None and not is_engine_tool(tool):
                 used.add(tool)
-                # Described for an earlier question, it can still be called.
+                # If it was described for an earlier question, it can still be called.
                 in_force.setdefault(tool, InForce(include="agent"))
     answer = fold_name("\n".join(message.text for message in messages))
     used.update(item for item in in_force if kind_of(item) != "tool" and _names(answer, item))
@@ -180,13 +179,13 @@ def _names(answer: str, item: ItemId) -> bool:
 
 @lru_cache(maxsize=4096)
 def _pattern(name: str) -> re.Pattern[str]:
-    """Return the pattern of a name as a whole word. A single letter is a word in too many
-    languages: it has to be cited, as `[A]`, `[^A]` or `rule:A`."""
+    """Return a pattern for a name as a whole word. A single letter is a word in too many languages:
+    it has to be cited, as `[A]`, `[^A]` or `rule:A`."""
     before = r"(?<![\w-])" if len(name) > 1 else r"(?:\[\^?|\b(?:rule|ref|reference):\"?)"
     return re.compile(f"{before}{re.escape(name)}(?![\\w-])")
 
 
-# -- what it comes to ---------------------------------------------------------------------------
+# -- totals and suggestions ---------------------------------------------------------------------
 
 
 def sum_use(agent: str, turns: Iterable[TurnUse]) -> AgentUse:

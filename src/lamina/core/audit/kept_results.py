@@ -1,4 +1,4 @@
-"""Tool results as a session stores them, and all blobs that it refers to.
+"""Lists a session's stored tool results, and all blobs it refers to.
 
 Law: a result that was cut or shortened before it was first sent is stored whole, as a blob. The
 other blobs are pictures.
@@ -25,7 +25,7 @@ from lamina.errors import UsageError
 
 
 class KeptResult(Struct, frozen=True, kw_only=True):
-    """The result of a call. `digest` is that of the whole result, if `text` is not all of it."""
+    """A call's result. `digest` is that of the whole result, if `text` is only a part of it."""
 
     call_id: str
     name: str
@@ -35,7 +35,7 @@ class KeptResult(Struct, frozen=True, kw_only=True):
 
 
 def list_results(entries: Iterable[Entry]) -> Iterator[KeptResult]:
-    """Return every result, in the order of writing."""
+    """Yield every result, in writing order."""
     for entry in entries:
         match entry:
             case ResultEntry(result=result, whole=digest):
@@ -51,7 +51,7 @@ def list_results(entries: Iterable[Entry]) -> Iterator[KeptResult]:
 
 
 def _planned_results(calls: Iterable[object]) -> Iterator[KeptResult]:
-    """Return results of planned calls that were cut; the text of the others is only in the
+    """Yield the results of planned calls that were cut; the text of the others is only in the
     request."""
     for call in calls:
         match call:
@@ -85,7 +85,7 @@ def find_result(entries: Iterable[Entry], what: str) -> KeptResult:
     of_digest = [r for r in results if digits and r.digest.startswith(digits)]
     found = of_call or of_digest
     if not found and digits:
-        # One that was sent in full and shortened later has a handle, too.
+        # A result sent in full and shortened later has a handle, too.
         found = [r for r in results if digest_bytes(r.text.encode()).startswith(digits)]
     if not found:
         ids = dict.fromkeys(result.call_id for result in results if result.digest)
@@ -97,7 +97,7 @@ def find_result(entries: Iterable[Entry], what: str) -> KeptResult:
 
 
 def whole_results(entries: Iterable[Entry]) -> Mapping[str, str]:
-    """Return the digests of all results stored whole, each with the tool and call it came from."""
+    """Return the digests of all results stored whole, each with its tool and call."""
     return {
         result.digest: f"{result.name} ({result.call_id})"
         for result in list_results(entries)

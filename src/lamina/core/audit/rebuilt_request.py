@@ -1,7 +1,7 @@
-"""Any request of a session, rebuilt, beside the one it was compared with when it was sent.
+"""Rebuilds any request of a session, beside the request it was compared with when it was sent.
 
-Law: nothing is shown as sent that is not proven: rebuilt segments are compared with the recorded
-digests, and differences are reported. Rebuilding costs one fold of the path and two prompts.
+Law: nothing unproven is shown as sent: rebuilt segments are compared with the recorded digests, and
+differences are reported. Rebuilding costs one fold of the path and two prompts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,8 +38,8 @@ MANY = 2_000
 
 
 class SegmentChange(Struct, frozen=True, kw_only=True):
-    """A segment of a request, or of the one before that is gone. `index` is its place on the wire;
-    `stays` says that nothing before it changed, so that a cache can serve it."""
+    """A segment of a request, or a removed segment of the previous one. `index` is its place on the
+    wire; `stays` means that nothing before it changed, so that a cache can serve it."""
 
     status: Status
     segment: Segment
@@ -51,31 +51,31 @@ class SegmentChange(Struct, frozen=True, kw_only=True):
 
 
 class RebuiltRequest(Struct, frozen=True, kw_only=True):
-    """A request as it was sent. `problems` is empty if that is proven; without a `prompt` it could
-    not be rebuilt at all."""
+    """A request as it was sent. `problems` is empty if that is proven; without a `prompt` the
+    request could not be rebuilt at all."""
 
     listed: ListedRequest
     session: SessionEntry
     base: ListedRequest | None = None
     prompt: Prompt | None = None
     state: State | None = None
-    # How the model was to answer, as settings and options said then.
+    # The answer mode, from the settings and options at that time.
     options: Options = Options()
     # The numbers of the sources that it was required to cite.
     citations: tuple[int, ...] = ()
-    # What a person was told about it, including options that it went without.
+    # Notices shown to a person about it, including unused options.
     warnings: tuple[str, ...] = ()
     changes: tuple[SegmentChange, ...] = ()
     problems: tuple[str, ...] = ()
     damage: tuple[Damage, ...] = ()
-    # What hooks show people about their changes.
+    # What hooks display about their changes.
     displays: tuple[HookDisplay, ...] = ()
 
 
 def rebuild_request(
     journal: Journal, requests: RequestList, listed: ListedRequest, book: TargetBook
 ) -> RebuiltRequest:
-    """Return the rebuilt request, compared with the one it was compared with when it was sent."""
+    """Return the rebuilt request, with the one it was compared with when it was sent."""
     request = listed.request
     base = requests.by_id(request.base)
     header = next(iter(journal.entries.values()))
@@ -121,7 +121,7 @@ def rebuild_request(
 def _doubts(
     request: RequestEntry, base: ListedRequest | None, known: Mapping[str, RequestEntry]
 ) -> Iterator[str]:
-    """Return why a request could not be proven even if it is rebuilt."""
+    """Return why a request cannot be proven even if it is rebuilt."""
     if request.base and base is None:
         yield (
             f"request {request.base!r}, which it was compared with, is lost: what went away "
@@ -137,7 +137,7 @@ def _doubts(
 def wire_request(
     recorded: RebuiltRequest, book: TargetBook, blobs: Mapping[str, bytes]
 ) -> WireRequest:
-    """Return what went to the encoder.
+    """Return the request that was passed to the encoder.
 
     Raises:
         UnknownSession: the request cannot be rebuilt.
@@ -161,7 +161,7 @@ def pictures_in(prompt: Prompt) -> list[str]:
 def _states(
     journal: Journal, listed: ListedRequest, base: ListedRequest | None, damage: list[Damage]
 ) -> tuple[State, State | None]:
-    """Return the state at the request and at its base, which nearly always lies on the way."""
+    """Return the state at the request and at its base, which is nearly always on the path."""
     state = earlier = None
     for entry in path_to(listed.request.id, journal.entries):
         state = fold_repaired(state, entry, damage)
@@ -176,7 +176,7 @@ def _states(
 def _prove(
     request: RequestEntry, state: State, rebuilder: Rebuilder, known: Mapping[str, RequestEntry]
 ) -> tuple[Prompt | None, str]:
-    """Return the prompt of a request, and what is wrong with it."""
+    """Return a request's prompt, and its problems."""
     try:
         prompt = rebuilder.rebuild(request, state)
     except KeyError as error:
@@ -187,7 +187,7 @@ def _prove(
 
 
 def _differs(request: RequestEntry, prompt: Prompt, known: Mapping[str, RequestEntry]) -> str:
-    """Return where the prompt differs from what was recorded; nothing if it does not."""
+    """Return where the prompt differs from the record; empty if it does not."""
     digests = recorded_digests(request, known)
     segments = prompt.segments
     wrong = [
@@ -208,12 +208,12 @@ def _differs(request: RequestEntry, prompt: Prompt, known: Mapping[str, RequestE
     )
 
 
-# -- what changed -------------------------------------------------------------------------------
+# -- changes ------------------------------------------------------------------------------------
 
 
 def list_changes(before: Prompt | None, after: Prompt, kept: int = 0) -> Iterator[SegmentChange]:
-    """Return the segments of both in wire order. Without the request before, the record says how
-    far they agree."""
+    """Yield the segments of both prompts in wire order. Without the previous request, the record
+    says how far they agree."""
     shared = min(kept, len(after)) if before is None else shared_prefix(before, after)
     new = after.segments
     standing: dict[str, Segment] = {}
@@ -266,10 +266,10 @@ def _replaces(segment: Segment, gone: Segment, alone: bool) -> bool:
     if _artefact(segment) == _artefact(gone):
         return True
     kind = segment.source.partition(":")[0]
-    # Another question is not another version of the one before.
+    # Another question is not another version of the previous one.
     return alone and kind != "message" and kind == gone.source.partition(":")[0]
 
 
 def _artefact(segment: Segment) -> str:
-    """Return what a segment shows, whatever its version."""
+    """Return the artefact that a segment shows, whatever its version."""
     return segment.source.rpartition("@")[0] or segment.source

@@ -1,8 +1,8 @@
-"""Requests as rows of plain data, for analysis elsewhere. docs/requests.md describes every field.
+"""Exports requests as rows of plain data; docs/requests.md describes every field.
 
-Laws: a row has figures, names and reasons, and neither what was sent nor what came back. Unknown
-values are null, never zero. A field keeps its name and its meaning; a change of either raises
-`SCHEMA`.
+Laws: a row has figures, names and reasons, and neither the request's content nor the answer's.
+Unknown values are null, never zero. A field keeps its name and its meaning; a change of either
+raises `SCHEMA`.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ SCHEMA = 1
 
 
 def list_request_rows(journal: Journal, book: TargetBook) -> Iterator[dict[str, Any]]:
-    """Return a row for every request of a session, on every branch, in the order of writing."""
+    """Yield a row for every request of a session, on every branch, in writing order."""
     requests = list_requests(journal)
     rebuilder = Rebuilder(book)
     questions = Questions(journal.entries)
@@ -98,7 +98,7 @@ def _row(
 
 
 def _usage(usage: Usage) -> dict[str, Any]:
-    """Return what the provider counted; what it did not report is null."""
+    """Return the provider's counts; unreported counts are null."""
     figures = asdict(usage)
     return figures if usage.cache_reported else figures | {"cached": None, "written": None}
 

@@ -1,5 +1,4 @@
-"""The requests of a journal, in the order of writing: listed, numbered and found, but not
-rebuilt."""
+"""Lists, numbers and finds the requests of a journal in writing order, without rebuilding them."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +18,7 @@ from lamina.errors import NoSuchEntry
 
 
 class ListedRequest(Struct, frozen=True, kw_only=True):
-    """One request with its answer. `number` counts requests in the order of writing, from 1."""
+    """One request with its answer. `number` counts requests in writing order, from 1."""
 
     number: int
     request: RequestEntry
@@ -31,10 +30,10 @@ class ListedRequest(Struct, frozen=True, kw_only=True):
 
 
 class RequestList(Struct, frozen=True, kw_only=True):
-    """All requests of a journal in the order of writing, on every branch."""
+    """All requests of a journal in writing order, on every branch."""
 
     listed: tuple[ListedRequest, ...]
-    # Their numbers by the ids of their entries.
+    # The request numbers by entry id.
     numbers: Mapping[str, int]
     # Requests that have replies but cannot be read.
     lost: tuple[str, ...] = ()
@@ -45,7 +44,7 @@ class RequestList(Struct, frozen=True, kw_only=True):
 
 
 def list_requests(journal: Journal) -> RequestList:
-    """Return every request of the journal; nothing is rebuilt."""
+    """Return every request of the journal, without rebuilding any."""
     entries = journal.entries
     requests = [entry for entry in entries.values() if isinstance(entry, RequestEntry)]
     replies: dict[str, ReplyEntry] = {}
@@ -77,7 +76,7 @@ def list_requests(journal: Journal) -> RequestList:
 
 
 def _asked_by(answer: Entry, entries: Mapping[str, Entry]) -> str:
-    """Return the request that an answer belongs to: a person's actions may stand between them."""
+    """Return the request that an answer belongs to: a person's actions may come between them."""
     at = entries.get(answer.parent or "")
     while at is not None and not isinstance(at, RequestEntry | MessageEntry):
         at = entries.get(at.parent or "")
@@ -85,7 +84,7 @@ def _asked_by(answer: Entry, entries: Mapping[str, Entry]) -> str:
 
 
 def waiting_request(path: Sequence[Entry]) -> str:
-    """Return the request that waits for its answer at the end of a path."""
+    """Return the unanswered request at the end of a path."""
     for entry in reversed(path):
         if isinstance(entry, RequestEntry):
             return entry.id
@@ -95,8 +94,8 @@ def waiting_request(path: Sequence[Entry]) -> str:
 
 
 def find_request(requests: RequestList, wanted: str) -> ListedRequest:
-    """Return the request that a person means: by its number, from the end if that is negative,
-    `last`, or by the id of its entry or of its answer.
+    """Return a request by its number (negative: from the end), by `last`, or by the id of its entry
+    or of its answer.
 
     Raises:
         NoSuchEntry: there is no such request.
@@ -125,7 +124,7 @@ def find_request(requests: RequestList, wanted: str) -> ListedRequest:
 
 
 def sent_target(request: RequestEntry, book: TargetBook) -> Target:
-    """Return the target of a request, with the wire that it was sent over.
+    """Return a request's target, with the wire it was sent over.
 
     Raises:
         UnknownTarget: the book does not have it.
@@ -137,8 +136,8 @@ def sent_target(request: RequestEntry, book: TargetBook) -> Target:
 
 
 def recorded_digests(request: RequestEntry, known: Mapping[str, Entry]) -> tuple[str | None, ...]:
-    """Return the digest of every segment in wire order, from the deltas in the journal; None where
-    a request that has them is lost."""
+    """Return the digest of every segment in wire order, from the deltas in the journal; None if a
+    request with the deltas is lost."""
     need = request.kept + len(request.digests)
     parts: list[Sequence[str | None]] = []
     visited: set[str] = set()
@@ -156,8 +155,8 @@ def recorded_digests(request: RequestEntry, known: Mapping[str, Entry]) -> tuple
 def other_digests(
     request: RequestEntry, prompt: Prompt, known: Mapping[str, Entry]
 ) -> tuple[str, ...] | None:
-    """Return the recorded digests if they differ from those of `prompt`; where they are lost,
-    nothing contradicts it."""
+    """Return the recorded digests if they differ from those of `prompt`; if they are lost, nothing
+    contradicts it."""
     if request.prompt_digest == prompt.digest and prompt.ends_with(request.digests, request.kept):
         # All of it is proven, without looking at earlier requests.
         return None
@@ -169,7 +168,7 @@ def other_digests(
     return None if recorded == own else recorded
 
 
-# What a provider did with blocks of a request, and which of its checks they failed, by its words.
+# A provider's changes to blocks of a request, and the checks they failed, in its own words.
 _TREATMENTS = {
     "thinking_dropped": "dropped {blocks}",
     "thinking_mismatch_allowed": "kept {blocks} that fail{s} its check",
@@ -183,7 +182,8 @@ _FAILED_CHECKS = {
 
 
 def describe_transformations(changes: Iterable[InputTransformation]) -> tuple[str, ...]:
-    """Return what a provider did with blocks of a request before the model saw them, for people."""
+    """Describe a provider's changes to blocks of a request before the model saw them, for
+    display."""
     counts = Counter((change.kind, change.reason) for change in changes)
     return tuple(_describe_treatment(kind, why, n) for (kind, why), n in counts.items())
 

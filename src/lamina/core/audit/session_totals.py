@@ -1,6 +1,6 @@
-"""The totals of a session: from a full reading, or by adding new entries to known totals.
+"""Computes a session's totals, from a full reading or by adding new entries to known totals.
 
-Law: totals that grew entry by entry equal those of a full reading, or there are none.
+Law: totals updated entry by entry equal those of a full reading, or there are none.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ from lamina.core.values.totals import SessionTotals, TargetUsage
 from lamina.core.values.usage import Usage
 from lamina.errors import UnknownTarget
 
-# How much of a first question serves as a name.
+# The maximum length of a name taken from the first question.
 _LONGEST_NAME = 80
 _BESIDE = (PLAN, SUMMARIZED, CACHE, STORAGE)
 _SUMMED = ("input", "cached", "written", "output")
@@ -55,8 +55,8 @@ def sum_totals(journal: Journal) -> SessionTotals:
 
 
 def add_entries(totals: SessionTotals, entries: Sequence[Entry]) -> SessionTotals | None:
-    """Return the totals after more entries. None if they have to be summed again: the session
-    continued elsewhere in its tree, or a request was answered that is not known to be open."""
+    """Return the totals after more entries. None if they have to be recomputed: the session
+    continued elsewhere in its tree, or an answered request is not known to be open."""
     tally = _Tally(totals)
     leaf, messages, is_waiting = totals.leaf, totals.messages, totals.is_waiting
     awaits_results = totals.awaits_results
@@ -94,7 +94,7 @@ def _awaits_results(path: Sequence[Entry]) -> bool:
 
 
 def name_of(entries: Iterable[Entry]) -> str:
-    """Return the session's name given by a person, else its first question."""
+    """Return the name that a person gave the session, else its first question."""
     tally = _Tally(SessionTotals())
     for entry in entries:
         tally.take_name(entry)
@@ -102,8 +102,8 @@ def name_of(entries: Iterable[Entry]) -> str:
 
 
 def total_cost(totals: SessionTotals, book: TargetBook) -> CostSum:
-    """Return the cost of all requests at the book's prices; it leaves out those with an unknown
-    price or a target no longer in the book."""
+    """Return the cost of all requests at the book's prices, except those with an unknown price or a
+    target no longer in the book."""
     cost = CostSum(dollars=totals.side_cost, priced=bool(totals.side_cost))
     for paid in totals.paid:
         dollars = None
@@ -114,7 +114,7 @@ def total_cost(totals: SessionTotals, book: TargetBook) -> CostSum:
 
 
 class _Tally:
-    """Sums that grow entry by entry, wherever in the tree these stand."""
+    """Sums updated entry by entry, wherever in the tree the entries are."""
 
     def __init__(self, totals: SessionTotals) -> None:
         self._before = totals
@@ -123,7 +123,7 @@ class _Tally:
         self._usage = {name: getattr(totals.usage, name) for name in _SUMMED}
         self._paid = {(paid.target, paid.above): paid for paid in totals.paid}
         self._side_cost = totals.side_cost
-        # Every request so far, and those without a reply.
+        # All requests so far, and those without a reply.
         self.targets = dict(totals.unanswered)
         self._unanswered = dict(totals.unanswered)
 
@@ -192,8 +192,8 @@ class _Tally:
 
 
 def _add_usage(sum_: Usage, usage: Usage) -> Usage:
-    """Return the sum, in which no count is below the parts counted separately: a provider's figures
-    may contradict one another, and are billed as reported."""
+    """Return the sum, in which no count is below the sum of its separately counted parts: a
+    provider's figures may contradict one another, and are billed as reported."""
     fresh = max(0, usage.input - usage.cached - usage.written)
     written = max(usage.written, usage.written_long)
     return Usage(

@@ -1,8 +1,9 @@
-"""Rebuilding every request of a session and comparing it with what the journal says was sent.
+"""Rebuilds every request of a session and compares it with the journal's record of what was sent.
 
 Laws: rebuilding runs no hook, calls no model and reads no file; a request that cannot be rebuilt
-byte for byte is named, with the first segment that differs. What a record does not contain, or this
-version cannot build, is not covered: it is neither right nor wrong, and is reported as such.
+byte for byte is named, with the first segment that differs. Parts that a record does not contain,
+or that this version cannot build, are not covered: they are neither right nor wrong, and are
+reported as such.
 """
 
 from collections import Counter
@@ -47,14 +48,14 @@ class UncoveredPart(Struct, frozen=True, kw_only=True):
 
 
 class UncoveredRequests(UncoveredPart, frozen=True, kw_only=True):
-    """A part that cannot be proven, and in how many requests."""
+    """A part that cannot be proven, and the number of requests with it."""
 
     requests: int
 
 
 class RequestCheck(Struct, frozen=True, kw_only=True):
-    """One request, rebuilt. `problem` is empty if nothing differs from what was recorded;
-    `uncovered` is what the record cannot prove."""
+    """One request, rebuilt. `problem` is empty if nothing differs from the record; `uncovered` are
+    the parts that the record cannot prove."""
 
     request: str
     target: str
@@ -65,12 +66,12 @@ class RequestCheck(Struct, frozen=True, kw_only=True):
 
     @property
     def is_rebuilt(self) -> bool:
-        """Whether its segments are those that were sent, to the byte."""
+        """Whether its segments are exactly those that were sent, byte for byte."""
         return not self.problem and all(part.part != "texts" for part in self.uncovered)
 
 
 class Verification(Struct, frozen=True, kw_only=True):
-    """All requests of a session, on every branch, and everything else that is wrong with it."""
+    """All requests of a session, on every branch, and all other problems with it."""
 
     checked: tuple[RequestCheck, ...]
     damage: tuple[Damage, ...] = ()
@@ -78,7 +79,8 @@ class Verification(Struct, frozen=True, kw_only=True):
 
     @property
     def state(self) -> Literal["sound", "not_covered", "broken"]:
-        """Only what is proven is sound; what cannot be proven is not therefore broken."""
+        """The overall result. Only proven requests are sound; unproven ones are not therefore
+        broken."""
         if self.damage or self.problems or any(check.problem for check in self.checked):
             return "broken"
         return "not_covered" if self.uncovered else "sound"
@@ -89,7 +91,7 @@ class Verification(Struct, frozen=True, kw_only=True):
 
     @property
     def uncovered(self) -> tuple[UncoveredRequests, ...]:
-        """What is not covered, and in how many requests."""
+        """The parts not covered, and the number of requests with each."""
         counts = Counter(part for check in self.checked for part in check.uncovered)
         return tuple(
             UncoveredRequests(part=part.part, why=part.why, requests=count)
@@ -98,7 +100,7 @@ class Verification(Struct, frozen=True, kw_only=True):
 
 
 def verify(journal: Journal, book: TargetBook) -> Verification:
-    """Return every request of the journal, rebuilt and compared."""
+    """Rebuild and compare every request of the journal."""
     verifier = _Verifier(book, journal.entries)
     damage: list[Damage] = []
     for entry, state in walk_states(journal, damage):
@@ -111,8 +113,8 @@ def verify(journal: Journal, book: TargetBook) -> Verification:
 
 
 def walk_states(journal: Journal, damage: list[Damage]) -> Iterator[tuple[Entry, State]]:
-    """Yield every entry with the state after it, in the order of writing. States are kept only
-    where the tree continues from them, so a long session costs no more than its branches."""
+    """Yield every entry with the state after it, in writing order. States are kept only where the
+    tree continues from them, so a long session costs no more than its branches."""
     children = Counter(entry.parent for entry in journal.entries.values())
     states: dict[str | None, State] = {}
     for entry in journal.entries.values():
@@ -126,7 +128,7 @@ def walk_states(journal: Journal, damage: list[Damage]) -> Iterator[tuple[Entry,
 
 
 class Rebuilder:
-    """Rebuilds prompts. Requests with the same layout share what they have in common."""
+    """Rebuilds prompts. Requests with the same layout share their common parts."""
 
     def __init__(self, book: TargetBook) -> None:
         self._book = book
@@ -144,7 +146,7 @@ class Rebuilder:
 
 
 def other_renderer(request: RequestEntry, header: SessionEntry) -> str:
-    """Return why the texts of a request may not be those that were sent; empty if they are."""
+    """Return why a request's texts may differ from those sent; empty if they do not."""
     renderer = request.renderer or header.renderer
     if renderer in RENDERERS:
         return ""
@@ -154,8 +156,8 @@ def other_renderer(request: RequestEntry, header: SessionEntry) -> str:
 def check_parameters(
     request: RequestEntry, state: State, target: Target, base: Entry | None
 ) -> str:
-    """Return what is wrong with the rest of what went on the wire; empty if it is what was
-    recorded, or if nothing was."""
+    """Return the problems with the other parameters on the wire; empty if they match the record, or
+    if nothing was recorded."""
     if not request.parameters_digest:
         return ""
     parameters = recorded_parameters(request, state, target, base)
@@ -229,7 +231,7 @@ class _Verifier:
         )
 
     def _differs(self, request: RequestEntry, prompt: Prompt) -> str:
-        """Return where the prompt differs from what the entry recorded; nothing if it does not."""
+        """Return where the prompt differs from the entry's record; empty if it does not."""
         proof = request.prompt_digest
         is_proven = bool(proof) and proof == prompt.digest
         if request.base is not None:

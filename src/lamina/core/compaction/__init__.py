@@ -1,4 +1,4 @@
-"""When and where history is cut, and the summary of the part that goes; never a model call.
+"""Decides when and where history is cut, and summarises the removed part without a model.
 
 Private: see `lamina` for what is public.
 """

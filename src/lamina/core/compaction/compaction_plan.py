@@ -1,7 +1,7 @@
-"""When history is compacted, and the plan for it: what goes, what stays, what is known about both.
+"""Decides when history is compacted, and plans it: what goes, what stays, and facts about both.
 
-Laws: the same messages give the same plan. A plan never separates a tool call from its result, and
-never removes calls that still wait for theirs. A plan that would not help is not made, so that
+Laws: the same messages yield the same plan. A plan never separates a tool call from its result, and
+never removes calls whose results are still pending. No plan is made that would not help, so that
 compaction cannot loop. Nothing here calls a model.
 """
 
@@ -19,50 +19,50 @@ from lamina.core.text import label_of
 from lamina.core.values.message import Message
 from lamina.core.values.settings import Settings
 
-# Of these, only `cold` could wait: the window is not full yet.
+# Only `cold` of these could wait: the window is not full yet.
 Trigger = Literal["threshold", "cold", "overflow", "manual", "history"]
 
 RESERVE, KEEP = 16_384, 20_000
-# Turns to come are assumed to need at most this share of the room.
+# Future turns are assumed to need at most this share of the room.
 AHEAD_SHARE = 0.25
-# A summary is a message of its own, and names what the current question still uses.
+# A summary is a message of its own, and names items that the current question still uses.
 MARGIN = 64
 
 
 def reserve_limit(settings: Settings, window: int) -> int:
-    """Return the tokens of the window that stay free: above the rest, compaction is due."""
+    """Return the tokens of the window to keep free: with less free, compaction is due."""
     tokens = settings.compaction_reserve
     return min(RESERVE, window // 4) if tokens is None else tokens
 
 
 def keep_limit(settings: Settings, window: int) -> int:
-    """Return the tokens of the latest history that stay word for word."""
+    """Return the tokens of the latest history that are kept word for word."""
     tokens = settings.compaction_keep
     return min(KEEP, window // 3) if tokens is None else tokens
 
 
 def summary_limit(settings: Settings, window: int) -> int:
-    """Return the maximum tokens of a summary: in a small window at most half of what is kept beside
-    it."""
+    """Return the maximum tokens of a summary: in a small window at most half of the history kept
+    beside it."""
     return min(settings.compaction_summary, max(1, min(KEEP, window // 3) // 2))
 
 
 def compaction_margin(summary_tokens: int) -> int:
-    """Return what a cut has to free in addition to its summary. Below the window it is not urgent,
-    and has to be worth the cache that it breaks."""
+    """Return the tokens that a cut must free in addition to its summary. While the window is not
+    full, a cut is not urgent and must be worth the cache that it breaks."""
     return max(MARGIN, summary_tokens // 2)
 
 
 def is_compaction_due(tokens: int, settings: Settings, window: int) -> bool:
-    """Return whether a request of this size needs compaction; never if that is off."""
+    """Return whether a request of this size needs compaction; never if compaction is off."""
     return settings.compaction != "off" and tokens > window - reserve_limit(settings, window)
 
 
 def is_compaction_near(
     tokens: int, most: int, settings: Settings, messages: Sequence[Message], sizes: Sequence[int]
 ) -> bool:
-    """Return whether a request of this size leaves too little of `most`, its limit, for the turns
-    to come, if they are like those in `messages`."""
+    """Return whether a request of this size leaves too little of `most`, its limit, for future
+    turns, if they are like those in `messages`."""
     ahead = settings.compaction_ahead * _turn_tokens(messages, sizes)
     return tokens > most - min(ahead, int(AHEAD_SHARE * most))
 
@@ -75,7 +75,7 @@ def _turn_tokens(messages: Sequence[Message], sizes: Sequence[int]) -> int:
 
 
 class NoCompaction(Struct, frozen=True):
-    """Why compaction would not help, as a sentence for a person."""
+    """The reason why compaction would not help, as a sentence for display."""
 
     reason: str
 
@@ -84,21 +84,21 @@ class CompactionPlan(Struct, frozen=True, kw_only=True):
     """Messages before `first_kept` are replaced by a summary."""
 
     first_kept: int
-    # Where the turn starts that the cut goes through, and what was asked in it.
+    # The start of the turn that the cut goes through, and its question.
     turn_begin: int | None = None
     question: str = ""
-    # What the session set out to do, if the caller knows.
+    # The goal of the session, if the caller supplies it.
     goal: str = ""
-    # An earlier compaction's summary; its message is among those that go.
+    # The summary of an earlier compaction; its message is among those removed.
     previous_summary: str = ""
-    # Of what goes, and of everything that went earlier.
+    # Files of the removed part, and of everything removed earlier.
     files: TouchedFiles = NO_FILES
     tokens_dropped: int
     tokens_kept: int
     # The maximum tokens of a summary.
     summary_tokens: int
     trigger: Trigger = "threshold"
-    # How the first message that stays starts.
+    # The beginning of the first message that stays.
     kept_line: str = ""
 
     @property
@@ -122,8 +122,9 @@ def plan_compaction(
     known_files: TouchedFiles = NO_FILES,
     trigger: Trigger = "threshold",
 ) -> CompactionPlan | NoCompaction:
-    """Return the plan for these messages, of which about the last `keep` tokens stay, or why there
-    is none. `question` is what was typed in the current turn: its message may be gone already."""
+    """Return the plan for these messages, keeping about the last `keep` tokens, or the reason why
+    there is none. `question` is the text typed in the current turn: its message may be gone
+    already."""
     first_kept = _choose(messages, sizes, keep)
     if isinstance(first_kept, NoCompaction):
         return first_kept
@@ -164,7 +165,7 @@ def plan_strip(
     goal: str = "",
     known_files: TouchedFiles = NO_FILES,
 ) -> CompactionPlan:
-    """Return the plan of a cut between two turns that limits on history require."""
+    """Return the plan of a cut between two turns, as required by limits on history."""
     past = messages[:first_kept]
     return CompactionPlan(
         first_kept=first_kept,
@@ -180,12 +181,12 @@ def plan_strip(
 
 
 def summary_among(messages: Sequence[Message]) -> str:
-    """Return an earlier cut's summary, if it is among these."""
+    """Return an earlier cut's summary, if these messages contain one."""
     return "\n\n".join(message.text for message in messages if message.id == SUMMARY_ID)
 
 
 def is_question(message: Message) -> bool:
-    """Return whether a person asked something here: not a summary, nor items laid down alone."""
+    """Return whether a message is a person's question, not a summary or laid-down items alone."""
     return message.role == "user" and message.id != SUMMARY_ID and bool(question_line(message))
 
 
@@ -195,7 +196,7 @@ def _choose(messages: Sequence[Message], sizes: Sequence[int], keep: int) -> int
     tail = [*reversed([*accumulate(reversed(sizes), initial=0)])]
     if tail[0] <= keep:
         return NoCompaction(f"all of history ({tail[0]:,} tokens) is within the {keep:,} that stay")
-    # An earlier summary is carried by the new one; the two never stand side by side.
+    # The new summary includes the earlier one; the two never stand side by side.
     summary = max((i for i, message in enumerate(messages) if message.id == SUMMARY_ID), default=0)
     cuts = [cut for cut in find_cuts(messages) if summary < cut < len(messages)]
     if not cuts:
@@ -208,7 +209,7 @@ def _choose(messages: Sequence[Message], sizes: Sequence[int], keep: int) -> int
 
 
 def _turn_cut_by(messages: Sequence[Message], cut: int, turn_start: int | None) -> int | None:
-    """Return where the turn starts that a cut goes through; None if it goes between two turns."""
+    """Return the start of the turn that a cut goes through; None if it goes between two turns."""
     if turn_start is not None and turn_start < cut:
         return turn_start
     if turn_start == cut or messages[cut].role == "user":

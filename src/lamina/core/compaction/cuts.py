@@ -1,4 +1,4 @@
-"""Where history may be cut.
+"""Finds the places at which history may be cut.
 
 Law: a cut never separates a tool call from its result.
 """
@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from lamina.core.journal import SUMMARY_ID
 from lamina.core.values.message import Message, ToolResult
 
-# A head left by an earlier cut stays as it is if it fills this share of its room.
+# A head left by an earlier cut is kept if it fills this share of its room.
 HEAD_LEAST = 0.5
 
 
 def find_cuts(messages: Sequence[Message]) -> tuple[int, ...]:
-    """Return every index at which history may start: no result after it answers a call before
-    it."""
+    """Return every index at which history may start: no later result answers an earlier call."""
     last_answers = _last_answers(messages)
     cuts = []
     blocked_until = -1
@@ -29,7 +28,7 @@ def find_cuts(messages: Sequence[Message]) -> tuple[int, ...]:
 
 def _last_answers(messages: Sequence[Message]) -> list[int]:
     """Return for each message the index of the last result of its calls; -1 if there is none, so
-    that a call that is never answered blocks nothing. Later calls may use ids again."""
+    that a call that is never answered blocks nothing. Later calls may reuse ids."""
     last_answers = [-1] * len(messages)
     results: dict[str, int] = {}
     for index in range(len(messages) - 1, -1, -1):
@@ -44,9 +43,9 @@ def _last_answers(messages: Sequence[Message]) -> list[int]:
 def choose_cut(
     messages: Sequence[Message], sizes: Sequence[int], keep: int, *, at_most: int | None = None
 ) -> int:
-    """Return where history starts if at most `keep` tokens of it stay: at the start of a turn if
-    one fits, else between any two messages that a cut may separate. If nothing fits, the latest
-    exchange stays if it is at most `at_most`."""
+    """Return the start of history if at most `keep` tokens stay: at the start of a turn if one
+    fits, else between any two messages that a cut may separate. If nothing fits, the latest
+    exchange stays if it has at most `at_most` tokens."""
     suffix = [0] * (len(messages) + 1)
     for index in range(len(messages) - 1, -1, -1):
         suffix[index] = suffix[index + 1] + sizes[index]
@@ -62,8 +61,8 @@ def choose_cut(
 def choose_turn(
     messages: Sequence[Message], sizes: Sequence[int], keep: int, *, at_most: int
 ) -> int:
-    """Return where history starts if whole turns of at most `keep` tokens of it stay: no answer
-    without its question. The last turn may use up to `at_most`; if that is not enough, nothing
+    """Return the start of history if whole turns of at most `keep` tokens stay, so that no answer
+    loses its question. The last turn may use up to `at_most`; if that is not enough, nothing
     stays."""
     starts = [index for index in find_cuts(messages) if _begins_turn(messages, index)]
     fitting_starts = [index for index in starts if sum(sizes[index:]) <= keep]
@@ -75,9 +74,9 @@ def choose_turn(
 def choose_head(
     messages: Sequence[Message], sizes: Sequence[int], keep: int, *, known: Sequence[int] = ()
 ) -> int:
-    """Return how many leading messages stay if at most `keep` tokens of them do. `known` is where
-    earlier cuts ended the head: it ends there again as long as that fits and wastes no room. A
-    longer head keeps its bytes too, with the summaries in it."""
+    """Return how many leading messages stay if at most `keep` tokens of them do. `known` are the
+    places where earlier cuts ended the head: it ends there again as long as that fits and wastes no
+    room. A longer head keeps its bytes too, with the summaries in it."""
     prefix = [0]
     for size in sizes:
         prefix.append(prefix[-1] + size)
@@ -89,15 +88,15 @@ def choose_head(
 
 
 def has_more_turns(messages: Sequence[Message], turns: int) -> bool:
-    """Return whether there are more turns than this, not counting what precedes the first one, such
-    as a summary of earlier ones."""
+    """Return whether there are more turns than this, not counting messages before the first turn,
+    such as a summary of earlier ones."""
     starts = (index for index in find_cuts(messages) if _begins_turn(messages, index))
     first = next(starts, None)
     return first is not None and last_turns_start(messages, turns) > first
 
 
 def last_turns_start(messages: Sequence[Message], turns: int) -> int:
-    """Return where the last `turns` turns start, if a cut is allowed there."""
+    """Return the start of the last `turns` turns, if a cut is allowed there."""
     cuts = find_cuts(messages)
     if turns <= 0:
         return cuts[-1] if cuts else 0

@@ -1,8 +1,8 @@
-"""A summary of removed messages, without a model.
+"""Summarises removed messages without a model.
 
 Laws: a summary is extractive, the same for the same messages, and never over its limit. It states
-only what is in the messages: where nothing was found, it says so, and not that there is nothing. An
-earlier summary is carried as text and never parsed.
+only facts from the messages: where nothing was found it says so, rather than that there is nothing.
+An earlier summary is carried over as text and never parsed.
 """
 
 import re
@@ -27,35 +27,35 @@ from lamina.core.text.headers import UNDER_WAY
 from lamina.core.text.wording import Wording
 from lamina.core.values.message import Message, Text, ToolResult
 
-# The maximum length of a message's line: the first one, or one at which there is room for all.
+# The maximum length of a message's line: the preferred length, or one at which all of them fit.
 WIDTHS = (160, 100, 64, 40)
 
 
 def extract_summary(
     messages: Sequence[Message], limit: int, count: Count, *, carried: str = ""
 ) -> str:
-    """Return a notice of the removal, then, up to `limit` tokens, the first line of each question
-    and answer: the latest are preferred and stay in their old order. `carried` is the summary that
-    these messages started with. It gets what they leave, at least half, and loses its middle above
-    that; lines are shortened before the first ones are dropped."""
+    """Return a notice of the removal followed, up to `limit` tokens, by the first line of each
+    question and answer: the latest are preferred, in their original order. `carried` is the summary
+    at the start of these messages. It gets the remaining room, at least half, and loses its middle
+    above that; lines are shortened before the first ones are dropped."""
     lines, head = _headlines(messages, limit - count(NOTICE), count), NOTICE
     if carried:
         taken = sum(count(line) + 1 for line in lines)
         earlier = shorten(carried, max(limit // 2, limit - taken), count)
-        # Too short to say what it is, it is useless.
+        # If it is too short to say what it is, it is useless.
         head = earlier if earlier == carried or has_notice(earlier) else NOTICE
         lines = _headlines(messages, limit - count(head), count)
     size, first = count(head), len(lines)
     while first and (size := size + count(lines[first - 1]) + 1) <= limit:
         first -= 1
-    # Joined lines may be more tokens than the sum of single ones.
+    # Joined lines may have more tokens than the sum of single lines.
     while count(text := "\n".join([head, *lines[first:]])) > limit and first < len(lines):
         first += 1
     return text
 
 
 def _headlines(messages: Sequence[Message], room: int, count: Count) -> list[str]:
-    """Return a line for each message that has text, short enough for all of them to fit, where
+    """Return a line for each message that has text, short enough for all of them to fit, if
     possible."""
     lines: list[str] = []
     for width in WIDTHS:
@@ -81,10 +81,10 @@ def _headline(message: Message, width: int) -> str:
 
 # -- compaction ----------------------------------------------------------------------------------
 
-# The most of a summary that a quoted question, the earlier summary and a list of files may take.
+# The maximum shares of a summary for a quoted question, the earlier summary and a list of files.
 QUESTION_SHARE, EARLIER_SHARE, FILES_SHARE = 0.35, 0.4, 0.15
 MAX_LINES = 8
-# Lines that are worth keeping word for word. Other styles are quoted less.
+# Lines worth keeping word for word. Other styles are quoted less.
 _CONSTRAINT = re.compile(
     r"\b(must|mustn't|never|always|do not|don't|prefer|avoid|make sure)\b", re.I
 )
@@ -102,9 +102,9 @@ def extract_plan_summary(
     count: Count,
     words: Wording,
 ) -> str:
-    """Return the summary of what `plan` drops from `messages`, within `limit` tokens and smaller
-    than what it replaces. Empty if not even its first line fits. Sections without content say that
-    none was found; where room is short they are left out."""
+    """Return the summary of the messages that `plan` drops from `messages`, within `limit` tokens
+    and smaller than the part it replaces. Empty if not even its first line fits. Empty sections say
+    that nothing was found; if room is short they are left out."""
     limit = min(limit, plan.tokens_dropped - 1)
     past = messages[: plan.first_kept]
     begin = len(past) if plan.turn_begin is None else plan.turn_begin
@@ -146,7 +146,7 @@ def _goal_lines(plan: CompactionPlan, past: Sequence[Message], words: Wording) -
 def _add_files(
     sheet: SummarySheet, section: str, paths: Sequence[str], room: int, count: Count
 ) -> None:
-    """Add the latest of these files that fit into `room`, and how many more there are."""
+    """Add the latest of these files that fit into `room`, and the number of the others."""
     lines: list[str] = []
     for path in reversed(paths):
         line = f"- {one_line(path)}"
@@ -160,7 +160,7 @@ def _add_files(
 
 
 def _blocked_lines(messages: Sequence[Message], first_kept: int) -> list[str]:
-    """Return tools whose last result is an error, with its text."""
+    """Return the tools whose last result is an error, with its text."""
     last: dict[str, tuple[int, ToolResult]] = {}
     for index, message in enumerate(messages):
         for block in message.blocks:
@@ -175,7 +175,7 @@ def _blocked_lines(messages: Sequence[Message], first_kept: int) -> list[str]:
 
 
 def _marked_lines(messages: Sequence[Message], role: str, mark: re.Pattern[str]) -> list[str]:
-    """Return the latest lines that someone wrote with one of these words in them."""
+    """Return the latest lines by a role that contain one of these words."""
     lines: dict[str, None] = {}
     for message in messages:
         if message.role == role and (role != "user" or is_question(message)):
@@ -186,7 +186,7 @@ def _marked_lines(messages: Sequence[Message], role: str, mark: re.Pattern[str])
 
 
 def _next_lines(past: Sequence[Message]) -> list[str]:
-    """Return what the last final answer called next: the rest of that line, or the list below
+    """Return the next step named in the last final answer: the rest of that line, or the list below
     it."""
     final = (
         message for message in reversed(past) if message.role == "assistant" and not message.calls
@@ -212,7 +212,7 @@ def _without_bullet(line: str) -> str:
 
 
 def _done_lines(messages: Sequence[Message], words: Wording) -> list[str]:
-    """Each turn on one line: what was asked, and how its last answer begins."""
+    """Return a line for each turn: its question, and the beginning of its last answer."""
     lines = []
     for question, rest in _turns(messages):
         question_part = f"Asked: {question_line(question)}" if question else words.went_on
@@ -225,8 +225,8 @@ def _done_lines(messages: Sequence[Message], words: Wording) -> list[str]:
 
 
 def _turns(messages: Sequence[Message]) -> Iterator[tuple[Message | None, list[Message]]]:
-    """Return questions, each with what followed; the first is None for what an earlier cut left
-    over."""
+    """Yield questions, each with the messages that followed; the first question is None for the
+    remains of an earlier cut."""
     question: Message | None = None
     rest: list[Message] = []
     for message in messages:
@@ -241,7 +241,7 @@ def _turns(messages: Sequence[Message]) -> Iterator[tuple[Message | None, list[M
 
 
 def _step_lines(turn: Sequence[Message]) -> list[str]:
-    """Return what was said and called in the removed part of a turn."""
+    """Return the text and the calls in the removed part of a turn."""
     lines = []
     for message in turn:
         if message.role != "assistant":

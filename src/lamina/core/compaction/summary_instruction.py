@@ -1,10 +1,10 @@
-"""Asking a model for a summary, at once or in steps if its window does not hold all messages, and
-finishing what it writes.
+"""Asks a model for a summary, at once or, if its window is too small for all messages, in steps,
+and completes the summary it writes.
 
-Laws: the same plan gives the same words. What a model writes is used as text: nothing is read out
-of it. What Lamina knows itself (files, the question under way) is not left to the model. Every
-part of a summary in steps fits the room it is given, and none ends between a tool call and its
-result. What went before a part comes with it as the summary so far; it is quoted, never parsed.
+Laws: the same plan yields the same words. A model's output is used as text: nothing is parsed from
+it. Facts that Lamina has itself (files, the current question) are not left to the model. In a
+stepwise summary, every part fits its room, and none ends between a tool call and its result.
+Earlier parts are included as the summary so far, which is quoted, never parsed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ from lamina.core.text.wording import Wording
 from lamina.core.values.message import Context, Image, Message, Text, Thinking, ToolCall, ToolResult
 
 MAX_FILES = 100
-# Characters of the question that are repeated to the model.
+# The maximum length, in characters, of the question repeated to the model.
 QUOTED = 4_000
 READ, MODIFIED = SECTIONS["read"], SECTIONS["modified"]
 
@@ -65,9 +65,10 @@ These files were touched. The lists are appended to your summary as they are; do
 def summary_instruction(
     plan: CompactionPlan, words: Wording, *, in_parts: bool = False, is_last: bool = True
 ) -> str:
-    """The user message that asks for the summary of what `plan` drops; it follows those messages,
-    or all of them. `in_parts`, it follows a part of them, with nothing behind it and the earlier
-    summary told; what is to be said of the cut is for the last part."""
+    """Return the user message that asks for the summary of the messages `plan` drops; it follows
+    those messages, or all messages. With `in_parts` it follows a part of them, without later
+    messages, and includes the earlier summary; instructions about the cut are left to the last
+    part."""
     parts = [words.summary_task]
     if not in_parts:
         scope = words.summary_scope if plan.kept_line else words.summary_scope_unknown
@@ -87,9 +88,9 @@ def summary_instruction(
 
 
 def finish_summary(text: str, files: TouchedFiles, *, question: str = "") -> str:
-    """A model's summary as it will stand: trimmed, behind the notice that messages were removed,
-    with the files behind it. `question` is that of a turn cut in the middle, word for word. Empty
-    if the model wrote nothing."""
+    """Return a model's summary in its final format: trimmed, after the notice that messages were
+    removed, and followed by the files. `question` is that of a turn cut in the middle, word for
+    word. Empty if the model wrote nothing."""
     body = without_notice(_strip_fence(text.strip()))
     if not body:
         return ""
@@ -100,7 +101,7 @@ def finish_summary(text: str, files: TouchedFiles, *, question: str = "") -> str
 
 
 def is_usable_summary(summary: str, dropped_tokens: int, count: Count) -> bool:
-    """Whether a summary says something and is smaller than what it stands for."""
+    """Return whether a summary has content and is smaller than the messages it replaces."""
     return bool(summary.strip()) and count(summary) < dropped_tokens
 
 
@@ -110,14 +111,14 @@ def _list_files(files: TouchedFiles) -> str:
 
 
 def _list(paths: Sequence[str]) -> str:
-    """The latest of these, and how many more there are."""
+    """Return the latest of these paths, and the number of the others."""
     rest = len(paths) - MAX_FILES
     more = [f"- ({rest:,} more, not listed)"] if rest > 0 else []
     return "\n".join([*more, *(f"- {one_line(path)}" for path in paths[-MAX_FILES:])])
 
 
 def _strip_fence(text: str) -> str:
-    """`text` without a code fence around all of it."""
+    """Return `text` without a code fence around all of it."""
     lines = text.splitlines()
     is_fenced = len(lines) > 2 and lines[0].startswith("```") and lines[-1].strip() == "```"
     if is_fenced and not any(line.startswith("```") for line in lines[1:-1]):
@@ -125,7 +126,7 @@ def _strip_fence(text: str) -> str:
     return text
 
 
-# A tool result is told by its beginning and its end.
+# A tool result is quoted by its beginning and its end.
 RESULT_TOKENS = 500
 TAG = "conversation"
 _PART = """\
@@ -137,7 +138,7 @@ A conversation is too long to be read at once. This is part {step} of {of}:
 
 
 class SummaryPart(Struct, frozen=True, kw_only=True):
-    """Messages that are summed up in one step, and the text that the summarizer reads of them."""
+    """Messages that are summarised in one step, and their text for the summariser."""
 
     messages: range
     text: str
@@ -146,7 +147,7 @@ class SummaryPart(Struct, frozen=True, kw_only=True):
 def split_into_parts(
     messages: Sequence[Message], room: int, count: Count
 ) -> tuple[SummaryPart, ...]:
-    """The messages in parts of at most `room` tokens. An exchange that is larger loses its
+    """Split the messages into parts of at most `room` tokens. A larger exchange loses its
     middle."""
     parts: list[SummaryPart] = []
     for start, end in pairwise(dict.fromkeys((0, *find_cuts(messages), len(messages)))):
@@ -160,7 +161,7 @@ def split_into_parts(
 
 
 def transcribe(message: Message, count: Count) -> str:
-    """A message as a summarizer reads it. An earlier summary comes by another way."""
+    """Return a message as text for a summariser. An earlier summary is passed separately."""
     if message.id == SUMMARY_ID:
         return ""
     return escape_content("\n".join(_lines(message, count)), TAG)
@@ -189,8 +190,8 @@ def _lines(message: Message, count: Count) -> Iterator[str]:
 def step_instruction(
     plan: CompactionPlan, words: Wording, part: SummaryPart, step: int, of: int, previous: str
 ) -> str:
-    """The one message that asks for the summary of all up to this part. `previous` is the summary
-    of what stands before it, quoted."""
+    """Return the message that asks for the summary up to and including this part. `previous` is the
+    summary of the earlier parts, quoted."""
     pieces = [words.summary_before.format(summary=previous)] if previous else []
     pieces.append(_PART.format(step=step, of=of, tag=TAG, text=part.text))
     if previous:

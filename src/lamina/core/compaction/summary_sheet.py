@@ -1,9 +1,9 @@
-"""The structure of a summary: the notice above it, its sections, filled while there is room, and
-quotations from the conversation.
+"""Builds a summary: the notice above it, its sections, filled while there is room, and quotations
+from the conversation.
 
 Laws: never over the limit; the sections have a fixed order, whatever was added first. A quotation
-cannot pass for the summary's own lines: it is one line after a mark of ours, or every one of its
-lines starts with `> `.
+cannot pass for one of the summary's own lines: it is either a single line after one of our marks,
+or every one of its lines starts with `> `.
 """
 
 import re
@@ -20,7 +20,7 @@ GAP = "[... shortened ...]"
 
 
 def first_line(text: str, *, headings: bool = True) -> str:
-    """Return the first line with content, shortened. Without `headings`, a heading only counts if
+    """Return the first line with content, shortened. Without `headings`, a heading is used only if
     there is nothing else."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = [line for line in lines if any(map(str.isalnum, line))] or lines
@@ -54,8 +54,8 @@ def quote(text: str, *, flat: bool = False) -> str:
 
 
 def quote_within(text: str, limit: int, count: Count, *, flat: bool = False) -> str:
-    """Return `text` quoted in at most `limit` tokens: its middle is removed if necessary, which is
-    marked. Empty if nothing of it fits."""
+    """Return `text` quoted in at most `limit` tokens; if necessary its middle is removed and the
+    gap marked. Empty if nothing of it fits."""
     quotation = quote(text, flat=flat)
     size = count(quotation)
     if size <= limit:
@@ -81,7 +81,8 @@ def _whole_lines(head: str, tail: str) -> tuple[str, str]:
 
 
 def shorten(text: str, limit: int, count: Count) -> str:
-    """Return `text` within `limit` tokens; its middle is removed if necessary, which is marked."""
+    """Return `text` within `limit` tokens; if necessary its middle is removed and the gap
+    marked."""
     share = limit
     while (size := count(text)) > limit and share > 0:
         half = len(text) * share // size // 2
@@ -94,7 +95,7 @@ def shorten(text: str, limit: int, count: Count) -> str:
 
 
 NOTICE = EARLIER.text
-# Other wordings, too: those of earlier versions, and of models that quote it from memory.
+# Includes other wordings: those of earlier versions, and of models that quote it from memory.
 _NOTICE = re.compile(rf"{re.escape(EARLIER.opening)}[^\]\n]*\]")
 NONE = "(none found)"
 PROGRESS = "## Progress"
@@ -110,12 +111,12 @@ SECTIONS = {
     "read": "## Files read",
     "modified": "## Files modified",
 }
-# Where there is room for this many times the bare headings, empty sections are shown as well.
+# If the room is this many times that of the bare headings, empty sections are shown as well.
 ROOMY = 4
 
 
 def has_notice(text: str) -> bool:
-    """Return whether a text starts by saying that it stands for earlier messages."""
+    """Return whether a text starts with the notice that it replaces earlier messages."""
     return _NOTICE.match(text) is not None
 
 
@@ -125,7 +126,7 @@ def without_notice(text: str) -> str:
 
 
 class SummarySheet:
-    """Entries in order of worth; each is one line, or a line and a quotation under it."""
+    """Entries in order of worth; each is one line, or a line with a quotation below it."""
 
     def __init__(self, limit: int, count: Count) -> None:
         self._limit = limit

@@ -1,7 +1,7 @@
-"""Which files a conversation read and modified, determined from its tool calls and attachments.
+"""Determines the files that a conversation read and modified, from its tool calls and attachments.
 
-Laws: only names and arguments of calls are used, never the text of results. What cannot be
-determined is left out, without an error. A file that was modified is not listed as read.
+Laws: only names and arguments of calls are used, never the text of results. Files that cannot be
+determined are left out, without an error. A file that was modified is not listed as read.
 """
 
 import re
@@ -15,7 +15,7 @@ from lamina.core.values.item import file_of
 from lamina.core.values.message import Context, Message, ToolCall, ToolResult
 
 Access = Literal["read", "modified"]
-# What a tool does to a file; or its command decides, or it names files inside a patch, or moves
+# The effect of a tool on a file; or its command decides, or it names files inside a patch, or moves
 # them from one place to another.
 Manner = Literal["read", "modified", "command", "patch", "move", "copy"]
 
@@ -95,7 +95,7 @@ def _files_of(read: Iterable[str], modified: Iterable[str]) -> TouchedFiles:
 
 
 def _failed_calls(messages: Sequence[Message]) -> set[tuple[int, int]]:
-    """Return the places of calls whose result is an error; later calls may use an id again."""
+    """Return the places of calls whose result is an error; later calls may reuse an id."""
     waiting: dict[str, tuple[int, int]] = {}
     failed_calls = set()
     for place, message in enumerate(messages):
@@ -142,7 +142,7 @@ def _touched_by(call: ToolCall) -> Iterator[tuple[Access, str]]:
 
 
 def _manner_of(name: str) -> Manner | None:
-    """Return what a tool of this name does; a server's name before it does not matter."""
+    """Return the effect of a tool of this name, ignoring a server prefix."""
     if manner := _MANNERS.get(_snake(name)):
         return manner
     return _MANNERS.get(_snake(_SPACES.split(name)[-1]))
@@ -156,7 +156,7 @@ def _paths(fields: dict[str, Any], keys: Iterable[str]) -> Iterator[str]:
     for key in keys:
         value = fields.get(key)
         for part in value if isinstance(value, list) else [value]:
-            # Lists of what to read or edit contain paths, or records with a path.
+            # Lists of files to read or edit contain paths, or records with a path.
             path = part.get("path", part.get("file_path")) if isinstance(part, dict) else part
             if isinstance(path, str) and _tidy(path):
                 yield _tidy(path)

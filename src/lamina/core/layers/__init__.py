@@ -1,4 +1,4 @@
-"""L1-L5 to a `Prompt` of segments in wire order.
+"""Assembles L1-L5 into a `Prompt` of segments in wire order.
 
 Private: see `lamina` for what is public.
 """

@@ -1,11 +1,11 @@
-"""L1-L5 to a `Prompt` of segments in wire order; and the system prompt as one text, for people and
-hooks that want to read it.
+"""Assembles L1-L5 into a `Prompt` of segments in wire order, and the system prompt into one string
+for people and hooks to read.
 
-Laws: the same envelope gives the same segments, whether assembled from scratch or by extending the
-previous prompt. In `lazy` a message in history has the bytes it was sent with, less what was
-uncached; in `eager` history has bare questions and answers. Separators stand at the head of the
-segment they introduce, so that growth never touches an earlier one. The system prompt as text is
-what is laid out from the same envelope, and is made only on access.
+Laws: the same envelope yields the same segments, whether assembled from scratch or by extending the
+previous prompt. In `lazy` a message in history has the bytes it was sent with, without the uncached
+part; in `eager` history has bare questions and answers. Separators stand at the start of the
+segment they introduce, so that growth never touches an earlier one. The system prompt as a string
+is laid out from the same envelope, only on access.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -58,8 +58,8 @@ Count = Callable[[str], int]
 
 
 class Assembler:
-    """Assembles prompts and remembers the last one's parts, so that a turn costs only what it
-    adds."""
+    """Assembles prompts, and remembers the parts of the last one so that a turn costs only its
+    additions."""
 
     def __init__(self, count: Count, layout: Layout) -> None:
         self._count = count
@@ -69,7 +69,7 @@ class Assembler:
         self._front: Chain[SegmentLink] = Chain()
         self._history = Strand()
         self._steps = Strand()
-        # The last question that is in history as it was asked, except for its layer.
+        # The last question that is in history unchanged, except for its layer.
         self._asked: tuple[Message | None, list[Segment]] = (None, [])
 
     def assemble(self, envelope: Envelope, items: ItemVersions, turn_start: int) -> Prompt:
@@ -154,8 +154,8 @@ class Assembler:
     def message_sizes(
         self, messages: Sequence[Message], items: ItemVersions | None = None
     ) -> list[int]:
-        """Return the tokens of each message as in history or, without `items`, as a boundary leaves
-        it: bare, without attachments."""
+        """Return the tokens of each message as in history or, without `items`, as after a boundary:
+        bare, without attachments."""
         sizes = []
         for message in messages:
             if items is None and message.context:
@@ -168,7 +168,7 @@ class Assembler:
     # -- caches that outlive the process -----------------------------------------------------------
 
     def freeze(self, messages: Chain[Message]) -> StrandRecord | None:
-        """Return the totals of history so far, if they are those of the first of `messages`."""
+        """Return the totals of history so far, if they belong to the first of `messages`."""
         return self._history.freeze(messages)
 
     def thaw(self, record: StrandRecord, messages: Chain[Message], items: ItemVersions) -> None:
@@ -243,8 +243,8 @@ class Assembler:
         tool_texts: Sequence[ToolText] = (),
         standing: Standing | None = None,
     ) -> list[Segment]:
-        """Return a message as it is on the wire. Without `standing`, all thinking that may be valid
-        is included."""
+        """Return a message in wire format. Without `standing`, all thinking that may be valid is
+        included."""
         segments: list[Segment] = []
         role, layout = message.role, self.layout
         layer: Layer = "L4"
@@ -284,7 +284,8 @@ class Assembler:
         return segments
 
     def _load(self, result: ToolResult, loads: LoadedTools) -> ToolReferences | ToolResult:
-        """Return a result that loads tools; where the model cannot load them, it describes them."""
+        """Return a result that loads tools, or descriptions of them if the model cannot load
+        tools."""
         if self.layout.loads_for(loads.model):
             return ToolReferences(
                 call_id=result.call_id,
@@ -300,7 +301,7 @@ class Assembler:
             return False
         if layout.binds_thinking and block.binding is not UNSET:
             return True
-        # Its author was not always recorded; what was sent then continues to be sent.
+        # Its author was not always recorded; previously sent content continues to be sent.
         return not (model and layout.model) or model == layout.model
 
     def _context_segments(
@@ -311,7 +312,7 @@ class Assembler:
         region: Region,
         tool_texts: Sequence[ToolText],
     ) -> Iterator[Segment]:
-        """Return L3 of one user message, before what was typed. What is uncached comes before L3 in
+        """Return L3 of one user message, before the typed text. Uncached parts come before L3 in
         eager, where all of it is gone next turn, and after it in lazy."""
         eager = self.layout.promotion == "eager"
         pieces = list(self._context_pieces(message, context, items)) if context else []
@@ -323,7 +324,7 @@ class Assembler:
             pieces.insert(0 if eager else len(pieces), extra)
         before: _Piece | None = None
         for piece in pieces:
-            # Glue stands at the head: a line break before text keeps its tokens whatever follows,
+            # Glue stands at the start: a line break before text keeps its tokens whatever follows,
             # one after it does not. The original joins blocks with a single one.
             glue = "" if before is None else "\n" if before.is_block and piece.is_block else "\n\n"
             tail = "\n\n" if asks and not frames and piece is pieces[-1] else ""
@@ -433,7 +434,7 @@ def _context_layer(piece: _Piece, region: Region) -> Layer:
 
 def with_compiled_system(envelope: Envelope, state: State, renderer: int | None = None) -> Envelope:
     """Return the envelope of `state`, or one made from it, whose `system.compiled` includes the
-    library that stands in it. `renderer` is the one that the request is laid out by, if known."""
+    library that stands in it. `renderer` is that of the request's layout, if known."""
     items = state.library.items
     renderer = renderer_in(state) if renderer is None else renderer
     layout = Layout(promotion=state.settings.promotion, renderer=renderer)

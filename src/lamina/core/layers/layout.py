@@ -1,4 +1,5 @@
-"""What determines the layout of an envelope, apart from the envelope itself."""
+"""Defines the layout of an envelope: everything that determines it, apart from the envelope
+itself."""
 
 from collections.abc import Iterable
 
@@ -10,14 +11,14 @@ from lamina.core.values.entry import RENDERER, RequestEntry, SessionEntry
 from lamina.core.values.envelope import SystemOrder, SystemPart, order_parts
 from lamina.core.values.settings import Promotion
 
-# On these wires, thinking goes back to the model that wrote it.
+# On these wires, thinking is sent back to the model that wrote it.
 _THINKING_WIRES = ("anthropic", "gemini")
 # On this wire a result can load tools.
 _LOADING_WIRE = "anthropic"
 
 
 class Layout(Struct, frozen=True, kw_only=True):
-    """What determines the layout of an envelope, apart from the envelope itself."""
+    """The conditions that determine the layout of an envelope, apart from the envelope itself."""
 
     promotion: Promotion = "lazy"
     # Thinking is only sent back to the vendor that signed it, and to the model that wrote it.
@@ -26,31 +27,31 @@ class Layout(Struct, frozen=True, kw_only=True):
     renderer: int = RENDERER
     # Whether the model binds thinking to what preceded it, and refuses it elsewhere.
     binds_thinking: bool = False
-    # Words replace pictures, for a model that cannot see them.
+    # Pictures are replaced by words, for a model that cannot see them.
     hides_pictures: bool = False
 
     @property
     def shares_front(self) -> bool:
-        """Whether personal parts come after shared ones, as since the second renderer."""
+        """Whether personal parts come after shared ones, as from the second renderer on."""
         return self.renderer > 1
 
     @property
     def wording(self) -> Wording:
-        """The sentences of ours that its messages hold."""
+        """Our own sentences in its messages."""
         return wording(self.renderer)
 
     def loads_for(self, model: str) -> bool:
-        """Return whether tools that were loaded for `model` can be named to this layout's model."""
+        """Return whether tools loaded for `model` can be named to this layout's model."""
         return self.wire == _LOADING_WIRE and model == self.model
 
     def order_parts(self, parts: Iterable[SystemPart]) -> SystemOrder:
-        """Return where the parts of L1 stand. In eager the library grows, and comes last."""
+        """Return the positions of the L1 parts. In eager the library grows, and comes last."""
         lazy = self.promotion == "lazy"
         return order_parts(parts, shared_first=self.shares_front, library_first=lazy)
 
 
 def wording_in(state: State) -> Wording:
-    """Return the sentences that the session goes on with."""
+    """Return the sentences with which the session continues."""
     return wording(renderer_in(state))
 
 
@@ -63,8 +64,8 @@ def layout_for(
     binds_thinking: bool = False,
     hides_pictures: bool = False,
 ) -> Layout:
-    """Return the layout of requests to `model` over `wire`; models that accept no thinking back
-    share it."""
+    """Return the layout of requests to `model` over `wire`; models that take no thinking back share
+    one layout."""
     bound_model = model if wire in _THINKING_WIRES else ""
     return Layout(
         promotion=promotion,
@@ -77,7 +78,7 @@ def layout_for(
 
 
 def layout_of(request: RequestEntry, wire: str, header: SessionEntry) -> Layout:
-    """Return the layout with which a request was sent over `wire`, as the journal recorded it."""
+    """Return the layout with which a request was sent over `wire`, as recorded in the journal."""
     return layout_for(
         request.promotion,
         wire,

@@ -1,8 +1,8 @@
-"""Which thinking a request may carry, for models that bind it to what preceded it.
+"""Selects the thinking that a request may carry, for models that bind it to the preceding content.
 
-Laws: a block is sent if and only if everything before it, other thinking aside, is what it was when
-the model thought it, and the thinking that is sent before it is the thinking that preceded it then;
-thinking may be missing at the start. The same is sent for all models that bind: one that cannot
+Laws: a block is sent if and only if everything before it, other thinking aside, is unchanged since
+the model thought it, and the thinking sent before it is the thinking that preceded it then;
+thinking may be missing at the start. The same is sent for all models that bind: a model that cannot
 read another's thinking skips it, and it is not charged for.
 
 The rules are those of platform.claude.com/docs/en/build-with-claude/preserved-thinking, read on
@@ -19,7 +19,7 @@ from lamina.core.codec import segment_digest
 from lamina.core.values.message import Block, Message, Thinking, ThinkingBinding
 from lamina.core.values.prompt import Prompt, Segment, Standing, run_on
 
-# Vendors whose thinking is recorded with what it is bound to.
+# Vendors whose thinking is recorded with its binding.
 BINDING_WIRE = "anthropic"
 _THINKING_ALONE = "thinking alone"
 
@@ -30,8 +30,8 @@ def is_signed(block: Thinking) -> bool:
 
 
 def is_valid(block: Thinking, standing: Standing) -> bool:
-    """Return whether a block may be sent after what stands. If its binding was not recorded, the
-    provider decides."""
+    """Return whether a block may be sent after the standing content. If its binding was not
+    recorded, the provider decides."""
     binding = block.binding
     if binding is UNSET or not binding.prefix:
         return True
@@ -39,7 +39,8 @@ def is_valid(block: Thinking, standing: Standing) -> bool:
 
 
 def advance(standing: Standing, segments: Sequence[Segment], *, is_whole: bool = True) -> Standing:
-    """Return what stands after the segments of one message, or after the first of them."""
+    """Return the content that stands after the segments of one message, or after the first of
+    them."""
     bare, thought = standing.bare, standing.thought
     alone = is_whole and bool(segments)
     for segment in segments:
@@ -49,7 +50,7 @@ def advance(standing: Standing, segments: Sequence[Segment], *, is_whole: bool =
         alone = False
         digest = segment.digest
         if segment.role == "assistant":
-            # Whether it opens its message may depend on thinking that is left out.
+            # Whether it opens its message may depend on omitted thinking.
             digest = segment_digest("assistant", content, opens=False)
         bare = run_on(bare, digest)
     if alone:
@@ -89,7 +90,7 @@ def find_thinking(prompt: Prompt, start: int = 0) -> set[str]:
 
 
 def missing_thinking(message: Message, there: Container[str]) -> set[str]:
-    """Return the thinking of a message that is not `there`, if its binding is known."""
+    """Return the thinking of a message that is missing from `there`, if its binding is known."""
     bound = (b for b in message.blocks if isinstance(b, Thinking) and b.binding is not UNSET)
     return {digest for block in bound if (digest := thought_digest(block)) not in there}
 

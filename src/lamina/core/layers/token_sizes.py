@@ -1,4 +1,4 @@
-"""The estimated tokens of the parts of a request, and the tokens of each layer."""
+"""Estimates the tokens of the parts of a request, and sums them by layer."""
 
 from lamina.core.codec import digest_texts
 from lamina.core.values.item import Picture

@@ -1,5 +1,5 @@
-"""Comparing a prompt with the one sent before it (`agreement`), the meaning of a provider's cache
-figures, and the cost of requests.
+"""Compares a prompt with the one sent before it (`agreement`), interprets a provider's cache
+figures, and prices requests.
 
 Private: see `lamina` for what is public.
 """

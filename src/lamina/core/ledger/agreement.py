@@ -1,8 +1,9 @@
-"""Comparing what is about to be sent with what was sent.
+"""Compares the request about to be sent with the last one sent.
 
-Laws: a later request extends the cached segments of the earlier one, all up to its first uncached
-one, unless reasons were recorded for what moved, each for its own part. What was sent is what the
-journal recorded, not what would be built today. The check is the last act before encoding.
+Laws: a later request extends the cached segments of the earlier one, up to its first uncached one,
+unless reasons were recorded for the parts that moved, each for its own part. The earlier request is
+the one recorded in the journal, not the one that would be built today. The check is the last step
+before encoding.
 
 Private: see `lamina` for what is public.
 """
@@ -23,19 +24,19 @@ from lamina.core.values.request import Agreement, Boundary, Break, MovedPlace
 from lamina.errors import PrefixMoved
 
 NO_MESSAGES: Chain[Message] = Chain()
-# The parts that a reason must cover so that thinking may come and go.
+# The parts that a reason must cover so that thinking may be added or removed.
 THINKING_SOURCE = "thinking"
 
 
 class SentPrompt(Struct, frozen=True, kw_only=True):
-    """The last request known to be sent: its prompt, as built today. Where that is not what was
-    recorded, `digests` are the recorded ones, and `cause` is why, if known."""
+    """The last request known to be sent: its prompt, as built today. If that differs from the
+    record, `digests` are the recorded ones, and `cause` is the reason, if known."""
 
     prompt: Prompt
     layout: Layout = Layout()
     digests: tuple[str, ...] | None = None
     cause: Boundary | None = None
-    # How many of those were to be sent again, and how many of them are built identically.
+    # The number of segments that were to be sent again, and how many of them are built identically.
     cached_run: int = 0
     same: int = 0
     # Whether all of its bytes differ now, though the segments may be the same.
@@ -43,7 +44,7 @@ class SentPrompt(Struct, frozen=True, kw_only=True):
 
 
 def shared_links(before: Chain[SegmentLink], after: Chain[SegmentLink]) -> int:
-    """Return how many leading segments agree: directly as far as the buffer is shared, after that
+    """Return how many leading segments agree: directly as far as the buffer is shared, beyond that
     by bisection on the running digests."""
     low, high = before.shared_with(after), min(len(before), len(after))
     while low < high:
@@ -56,16 +57,17 @@ def shared_links(before: Chain[SegmentLink], after: Chain[SegmentLink]) -> int:
 
 
 def shared_prefix(before: Prompt, after: Prompt) -> int:
-    """Return how many leading segments of two prompts are the same bytes on the wire."""
+    """Return how many leading segments of two prompts have the same bytes on the wire."""
     shared = shared_links(before.front, after.front)
     if shared < before.ends[0] or shared < after.ends[0]:
-        # One front is longer: after the shorter come messages, whose roles differ from it.
+        # One front is longer: the shorter one is followed by messages, whose roles differ from it.
         return shared
     return shared + shared_messages(before, after)
 
 
 def shared_messages(before: Prompt, after: Prompt) -> int:
-    """Return how many leading segments of their messages are the same, whatever comes before."""
+    """Return how many leading segments of their messages are the same, whatever precedes the
+    messages."""
     old_front, new_front = before.ends[0], after.ends[0]
     old_turn, new_turn = before.ends[1] - old_front, after.ends[1] - new_front
     shared = shared_links(before.history, after.history)
@@ -102,7 +104,7 @@ def compare(
     reasons: Sequence[RecordedReason] = (),
     messages: Chain[Message] = NO_MESSAGES,
 ) -> Agreement:
-    """Return how far `after` extends what was sent, what broke it first, and whether the reasons
+    """Return how far `after` extends the sent prompt, what broke it first, and whether the reasons
     cover everything that moved. `messages` are those that `after` was made from."""
     if sent is None:
         return Agreement(first=True, reprocessed=after.tokens)
@@ -125,7 +127,7 @@ def compare(
 
 def _place(before: Prompt, after: Prompt, old_index: int, new_index: int) -> MovedPlace:
     old, new = next(before.since(old_index), None), next(after.since(new_index), None)
-    # If it was recorded and cannot be built again, only its place is known.
+    # If the cause was recorded and cannot be rebuilt, only its place is known.
     segment = new or old or after.segments[-1]
     return MovedPlace(
         layer=segment.layer,
@@ -142,14 +144,14 @@ def _explain(
     reasons: Sequence[RecordedReason],
     messages: Chain[Message],
 ) -> tuple[str, tuple[MovedPlace, ...]]:
-    """Return what was recorded for what moved, and what no reason covers."""
+    """Return the recorded reasons for the moved parts, and the parts that no reason covers."""
     if sent.cause and (sent.replaced or shared >= sent.same):
         return sent.cause.reason, ()
     before = sent.prompt
     if sent.digests is None:
         moves = _find_moves(before, after, reasons, messages)
     else:
-        # What is not rebuilt as it was has moved as well, whatever moved before it.
+        # A part that is not rebuilt identically has moved as well, whatever moved before it.
         moves = iter([_find_move(before, after, shared, shared, messages)])
         if sent.same < sent.cached_run and not sent.cause:
             again = _find_move(before, before, sent.same, sent.same, messages)
@@ -166,15 +168,15 @@ def _explain(
 
 
 class _Move(Struct, frozen=True, kw_only=True):
-    """One thing that differs from what was sent: by its source if it is in the front, else by the
-    message at which the differences start."""
+    """A difference from the sent prompt: identified by its source if it is in the front, else by
+    the message at which the differences start."""
 
     place: MovedPlace
     source: str = ""
     message: int | None = None
-    # Whether it is thinking that came or went.
+    # Whether it is thinking that was added or removed.
     is_thinking: bool = False
-    # Whether it only changed places with something that a reason covers.
+    # Whether it only changed places with a part that a reason covers.
     follows: bool = False
 
     def is_covered(self, reason: RecordedReason) -> bool:
@@ -188,7 +190,7 @@ class _Move(Struct, frozen=True, kw_only=True):
 def _find_moves(
     before: Prompt, after: Prompt, reasons: Sequence[RecordedReason], messages: Chain[Message]
 ) -> Iterator[_Move]:
-    """Return everything in the front that moved, and the first of the messages that did."""
+    """Return everything in the front that moved, and the first message that did."""
     if shared_links(before.front, after.front) < max(before.ends[0], after.ends[0]):
         yield from _find_front_moves(before, after, reasons)
     shared = shared_messages(before, after)
@@ -214,21 +216,21 @@ def _find_front_moves(
         else:
             place = _place(before, after, was, now)
         moves.append(_Move(place=place, source=source, follows=source not in alone))
-    # What is gone comes before what is only displaced by it.
+    # Removed parts come before those that are only displaced by the removal.
     order = [(move.place.segment, move.place.before == move.place.source) for move in moves]
     return [moves[at] for at in sorted(range(len(moves)), key=order.__getitem__)]
 
 
 def _sourced(segment: Segment) -> tuple[str, str]:
-    """Return a segment of the front under the name by which a reason covers it: the library is one
-    thing."""
+    """Return a front segment under the name by which a reason covers it; the library counts as one
+    part."""
     return LIBRARY_SOURCE if segment.layer == "L2" else segment.source, segment.digest
 
 
 def _find_move(
     before: Prompt, after: Prompt, old_index: int, new_index: int, messages: Chain[Message]
 ) -> _Move:
-    """Return what moved at one place, which stood at another before."""
+    """Return the move at one place, which was at another place before."""
     place = _place(before, after, old_index, new_index)
     old, new = next(before.since(old_index), None), next(after.since(new_index), None)
     segments = [segment for segment in (old, new) if segment is not None]
@@ -236,7 +238,7 @@ def _find_move(
     if fronts:
         return _Move(place=place, source=_sourced(fronts[-1])[0])
     last = _last_shared(after, new_index, messages)
-    # A message that is gone stood after everything that nobody touched.
+    # A removed message stood after everything that was left untouched.
     places = [
         _find_message(messages, last + 1, segment.message) if _opens(segment) else last
         for segment in segments
@@ -262,12 +264,12 @@ def _find_message(messages: Chain[Message], start: int, message: str) -> int:
 
 
 def _opens(segment: Segment) -> bool:
-    """Return whether it is the first one of its message, according to its digest."""
+    """Return whether a segment is the first one of its message, according to its digest."""
     return segment.digest == segment_digest(segment.role, segment.content, opens=True)
 
 
 def require_reason(agreement: Agreement) -> None:
-    """Refuse a request that moves bytes which no reason covers.
+    """Refuse a request that moves bytes not covered by a reason.
 
     Raises:
         PrefixMoved: naming layer, segment and source.

@@ -1,6 +1,6 @@
-"""The meaning of a provider's cache figures.
+"""Interprets a provider's cache figures.
 
-Law: the causes are tried in order, and the first that applies is the verdict. A difference within
+Law: the causes are tried in order, and the first that applies is the verdict. A difference of up to
 5% or one step does not count.
 
 Private: see `lamina` for what is public.
@@ -21,8 +21,8 @@ _NEAR_EXPIRY = 0.8
 
 
 def expected_cached_tokens(tokens: int, written: int, rules: CacheRules) -> int:
-    """Return the tokens a provider should find in its cache: what agrees and was written, in its
-    steps, and nothing below its minimum."""
+    """Return the tokens a provider should find in its cache: the part that agrees and was written,
+    in whole steps, and nothing below its minimum."""
     reachable = min(tokens, written) if rules.explicit else tokens
     if reachable < rules.minimum:
         return 0
@@ -45,12 +45,12 @@ class _CacheReading(Struct, frozen=True, kw_only=True):
     expected: int
     surely: int
     warm: WarmStart | None = None
-    # How long ago others sent what is expected because of them.
+    # The age of the prefix that others sent and that is expected because of them.
     warm_age: float = 0.0
 
     @property
     def sender(self) -> str:
-        """The sender."""
+        """A description of the other sender."""
         own = self.warm is not None and self.warm.source == "branch"
         return "another branch" if own else "another session"
 
@@ -69,8 +69,8 @@ class _CacheReading(Struct, frozen=True, kw_only=True):
 
     @property
     def is_unsure(self) -> bool:
-        """Whether less was read than others sent, which is never certain: another account may have
-        sent it, or another machine received it."""
+        """Return whether less was read than others sent. This is never certain: another account may
+        have sent it, or another machine may have received it."""
         return self.warm is not None and self.surely <= self.reported < self.expected - self.slack
 
     @property
@@ -131,7 +131,7 @@ _CAUSES = (
         lambda r: r.warm is not None and r.is_near,
         "{r.sender} sent the same {r.warm_age:.0f} s before, and it was found",
     ),
-    # As much was read as expected: why it was that much.
+    # As much was read as expected: the reasons for that amount.
     _Cause(
         "nothing_sent_before",
         lambda r: r.is_near and r.agreement.first,
@@ -154,7 +154,7 @@ _CAUSES = (
         "{r.reachable:,} tokens could be in the cache; nothing under {r.rules.minimum:,} is kept",
     ),
     _Cause("as_expected", lambda r: r.is_near, "the prefix was found in the cache"),
-    # What others sent is read from their caches if possible; their account is unknown.
+    # Prefixes that others sent are read from their caches if possible; their account is unknown.
     _Cause(
         "as_expected",
         lambda r: (
@@ -174,13 +174,13 @@ _CAUSES = (
         "another model has a cache of its own; {r.reported:,} of the {r.expected:,} tokens that "
         "{r.sender} sent {r.warm_age:.0f} s before were found",
     ),
-    # Text occasionally comes back as different tokens than it was written in.
+    # Text occasionally comes back as tokens other than those it was written in.
     _Cause(
         "as_expected",
         lambda r: r.surely - r.slack <= r.reported < r.expected,
         "the prefix was found; the answer was read again",
     ),
-    # Nothing ends where the change happens to be.
+    # No entry ends at the place of the change.
     _Cause(
         "prefix_moved",
         lambda r: (
@@ -202,7 +202,7 @@ _CAUSES = (
         lambda r: r.rules.keeps_answers,
         "the model was started anew since, or its memory served others",
     ),
-    # What precedes the place may be gone as well, but the bytes do not all agree.
+    # Parts before that place may be gone as well, but the bytes do not all agree.
     _Cause(
         "prefix_moved",
         lambda r: r.agreement.broke is not None,
@@ -224,17 +224,18 @@ def judge_cache(
     explicit_before: bool = False, warm: WarmStart | None = None, warm_age: float = 0.0,
 ) -> CacheVerdict:  # fmt: skip
     """Return the verdict on the cached tokens that the provider reported. Counts are ours scaled by
-    `factor`. `held` is what a server that keeps answers has of the request before and its answer,
-    as it counted them itself. From an explicit cache at least its tokens are read;
-    `explicit_before` says that the request before had one. `warm` is what others sent, `warm_age`
-    seconds before."""
+    `factor`. `held` is the part of the previous request and its answer that a server with stored
+    answers has, as it counted them itself. From an explicit cache at least its tokens are read;
+    `explicit_before` says whether the previous request had one. `warm` is the prefix that others
+    sent, `warm_age` seconds before."""
     expected = 0
     if not agreement.first and same_cache and not _is_older(elapsed, rules):
         tokens, stored = round(agreement.tokens * factor), round(written * factor)
         expected = expected_cached_tokens(tokens, stored, rules)
     surely = expected
     if held is not None and expected and not agreement.broke:
-        # Entries written at markers end at one; what a server keeps automatically may be longer.
+        # Entries written at markers end at one; prefixes that a server keeps automatically may be
+        # longer.
         in_cache = min(held, usage.input - 1)
         expected = in_cache if rules.explicit else max(expected, in_cache)
     if usage.explicit:

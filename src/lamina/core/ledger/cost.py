@@ -1,8 +1,8 @@
-"""The cost of requests: the price range of one before it is sent, its cost from the reported usage,
-the cost of writing a lost cache again, and the cost of keeping or summarising history.
+"""Prices requests: the price range before sending, the cost of the reported usage, of rewriting a
+lost cache, and of keeping or summarising history.
 
-Laws: where the price of a target is not known, there is no cost: None, and never 0. The request
-does not exceed its upper price, even where tokens are estimated.
+Laws: if the price of a target is unknown, there is no cost: None, and never 0. A request never
+exceeds its upper price, even if tokens are estimated.
 
 Private: see `lamina` for what is public.
 """
@@ -37,7 +37,7 @@ def cost_of(usage: Usage, target: Target) -> float | None:
 
 
 def sum_cost(paid: TargetUsage, target: Target) -> float | None:
-    """Return the cost of all requests of a sum; None if their target's price is unknown."""
+    """Return the cost of all requests in a sum; None if their target's price is unknown."""
     return (
         None if target.prices is None else _pay(paid.usage, target.prices.tier_for(paid.above + 1))
     )
@@ -71,8 +71,8 @@ def cost_range(
     cached: int = 0,
     writes_long: bool = True,
 ) -> CostRange | None:
-    """Return the possible cost of a request. At least: `cached` of its tokens are read from the
-    cache, the others are fresh, and no answer comes. At most: nothing is read, everything is
+    """Return the possible cost of a request. Minimum: `cached` of its tokens are read from the
+    cache, the others are fresh, and there is no answer. Maximum: nothing is read, everything is
     charged at the highest rate (written, for the longer lifetime if `writes_long`), and the answer
     uses its whole limit. None if the target's price is unknown."""
     if target.prices is None:
@@ -88,22 +88,22 @@ def cost_range(
     )
 
 
-# How far a provider's count may exceed ours: a little for frames where we count as it does, more
-# where we estimate.
+# How far a provider's count may exceed ours: a little for frames if we count as it does, more if we
+# estimate.
 EXACT_MARGIN, ESTIMATE_MARGIN = 1.02, 1.15
 FRAME_TOKENS = 64
 # Anthropic requires a limit; this is sent if none was set.
 ANTHROPIC_OUTPUT = 8_192
-# Boundaries after which nothing of what was sent is in a cache any more.
+# Boundaries after which the cache contains nothing of the earlier requests.
 _COLD: tuple[BoundaryKind, ...] = ("first_request", "expired", "model_change")
-# Those that are necessary, or what was sent would not fit.
+# Boundaries that are necessary, because otherwise the request would not fit.
 _NEEDED: tuple[BoundaryKind, ...] = ("first_request", "compaction", "window", "history")
 
 
 class RequestPrice(Struct, frozen=True, kw_only=True):
     """The basis of a request's price: tokens, at the provider's highest possible count, and at our
     count (`counted`); how many of them it should find in its cache; the maximum length of the
-    answer; and the maximum cost of storing an explicit cache, if that is what is paid for."""
+    answer; and the maximum cost of storing an explicit cache, if that is being paid for."""
 
     target: Target
     tokens: int
@@ -119,7 +119,7 @@ class RequestPrice(Struct, frozen=True, kw_only=True):
         return self.with_output(self.output_limit)
 
     def with_output(self, limit: int) -> CostRange | None:
-        """Return the same with another limit for the answer."""
+        """Return the price range with another limit for the answer."""
         upper = cost_range(self.tokens, limit, self.target, writes_long=self.writes_long)
         lower = cost_range(self.counted, 0, self.target, cached=self.cached)
         if upper is None or lower is None:
@@ -129,7 +129,7 @@ class RequestPrice(Struct, frozen=True, kw_only=True):
 
 
 def upper_tokens(tokens: int, target: Target) -> int:
-    """Return the most tokens a provider may count where we count `tokens`."""
+    """Return the maximum tokens that a provider may count for `tokens` in our count."""
     margin = EXACT_MARGIN if target.exact_tokens else ESTIMATE_MARGIN
     return ceil(tokens * margin) + FRAME_TOKENS
 
@@ -168,8 +168,8 @@ def writes_long(settings: Settings, target: Target) -> bool:
 
 
 class CacheRewrite(Struct, frozen=True, kw_only=True):
-    """What was in a cache and is written again: how many tokens, for which reason, and the extra
-    cost over reading them, in US dollars."""
+    """Cached content that is written again: the number of tokens, the reason, and the extra cost
+    over reading them, in US dollars."""
 
     kind: BoundaryKind
     reason: str
@@ -184,8 +184,9 @@ def price_rewrite(
     sent: RequestEntry | None,
     sent_target: Target | None,
 ) -> CacheRewrite | None:
-    """Return what a request writes again of what the last one, `sent`, left in a cache, and could
-    have been read there. None if nothing is, if it is unavoidable, or if the price is unknown."""
+    """Return the part that a request writes again although it could have been read from the cache
+    left by the last request, `sent`. None if there is none, if it is unavoidable, or if the price
+    is unknown."""
     boundary = next((b for b in context.boundaries if b.kind not in _NEEDED), None)
     if boundary is None or sent is None or sent_target is None:
         return None
@@ -222,8 +223,8 @@ def price_history(
     is_made: bool = False,
 ) -> HistoryPrice:
     """Return the price of `history` in a request with `beside` other tokens, and of a `summary` in
-    place of the first `dropped` of it: one that was made for `made_for` dollars, or that `target`
-    would make. Tokens are as we count them; `calibration` is the provider's count of one."""
+    place of the first `dropped` of it: one made for `made_for` dollars, or one that `target` would
+    make. Tokens are in our count; `calibration` is the provider's count of one."""
     beside, history, dropped, summary = (
         round(tokens * calibration) for tokens in (beside, history, dropped, summary)
     )

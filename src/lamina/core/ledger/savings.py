@@ -1,4 +1,4 @@
-"""Ways to make a request cheaper that a limit refuses, based on its contents.
+"""Suggests ways to make a request cheaper that a limit refuses, based on its contents.
 
 Private: see `lamina` for what is public.
 """
@@ -25,8 +25,8 @@ def find_savings(
     layers: Iterable[LayerSize] = (),
     others: Iterable[Target] = (),
 ) -> tuple[str, ...]:
-    """Return what would let a request through, the closest first: a shorter answer, a smaller
-    request, another model of `others`, clearing a reservation, another limit."""
+    """Return the changes that would let a request through, the closest first: a shorter answer, a
+    smaller request, another model of `others`, clearing a reservation, another limit."""
     room = reached.limit - reached.sum.counted
     return (
         *_shorter_answer(price, room),
@@ -74,8 +74,8 @@ def _less_input(
 
 
 def _other_model(price: RequestPrice, room: float, others: Iterable[Target]) -> Iterator[str]:
-    """Return the most expensive model of the same provider that would fit: the closest to what was
-    wanted."""
+    """Yield the most expensive model of the same provider that would fit, as the closest
+    alternative."""
     fitting: dict[str, float] = {}
     for other in others:
         if other.provider != price.target.provider or other.window < price.tokens:

@@ -1,8 +1,8 @@
-"""The account of money as lines, and their sums.
+"""Records spending as lines, and sums them.
 
-Laws: every line stands alone, so that a lost one affects no other: a settlement whose reservation
-is lost still counts, and so does a reservation whose settlement is. Amounts are added as whole
-billionths of a dollar: sums do not drift, and do not depend on the order.
+Laws: every line stands alone, so that a lost one affects no other: a settlement counts even if its
+reservation is lost, and vice versa. Amounts are added as whole billionths of a dollar, so that sums
+do not drift and do not depend on the order.
 
 Private: see `lamina` for what is public.
 """
@@ -32,7 +32,7 @@ from lamina.core.values.usage import Usage
 
 SpendAct = Literal["reserve", "settle", "release", "clear"]
 BILLION = 1_000_000_000
-# How much of an unreadable line is shown to a person.
+# The maximum length of an unreadable line as displayed.
 _SHOWN = 60
 _ENDED: dict[SpendAct, SpendState] = {
     "settle": "settled", "release": "released", "clear": "cleared",
@@ -40,7 +40,7 @@ _ENDED: dict[SpendAct, SpendState] = {
 
 
 class SpendLine(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One recorded act."""
+    """One recorded action."""
 
     at: float
     act: SpendAct
@@ -59,7 +59,7 @@ class SpendLine(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class _Sum(Struct):
-    """What counts, in billionths of a dollar; `turn` is the last one of a session."""
+    """The counted amounts, in billionths of a dollar; `turn` is the last turn of a session."""
 
     spent: int = 0
     assumed: int = 0
@@ -88,7 +88,8 @@ def encode_line(line: SpendLine) -> bytes:
 
 
 def decode_line(data: bytes, number: int = 0, offset: int = 0) -> SpendLine | Damage:
-    """Return the content of a line, given without its line break; or what is wrong with it."""
+    """Return the content of a line, given without its line break, or a description of the
+    damage."""
     if is_proven(data):
         try:
             return msgspec.json.decode(data, type=SpendLine)
@@ -113,8 +114,8 @@ def billionths(dollars: float) -> int:
 
 
 class SpendBook:
-    """The sums of an account's lines, as far as they were added. The cost of a query does not
-    depend on how many there were, only on how many answers are pending."""
+    """The sums of an account's lines added so far. The cost of a query depends only on the number
+    of pending answers, not on the number of lines."""
 
     def __init__(self, snapshot: BookSnapshot | None = None) -> None:
         self.damaged = snapshot.damaged if snapshot else 0
@@ -144,7 +145,7 @@ class SpendBook:
         return known.turn if known else ""
 
     def sum_of(self, scope: SpendScope, session: str, turn: str, day: str) -> SpendSum:
-        """Return what counts for a turn of a session, for a session, or for a day."""
+        """Return the amount that counts for a turn of a session, for a session, or for a day."""
         own: _Sum | None
         own = self._days.get(day) if scope == "day" else self._sessions.get(session)
         if scope == "turn":
@@ -171,8 +172,7 @@ class SpendBook:
         )
 
     def find_reached(self, request: SpendRequest, limits: SpendLimits) -> ReachedLimit | None:
-        """Return the first limit that a request would exceed, if its answer cost the upper
-        price."""
+        """Return the first limit that a request would exceed if its answer cost the upper price."""
         turn = self.turn_of(request.session) if request.turn is None else request.turn
         for scope in SPEND_SCOPES:
             limit: float | None = getattr(limits, scope)
@@ -194,7 +194,7 @@ class SpendBook:
 
     def _session_of(self, line: SpendLine) -> _SessionSum:
         known = self._sessions.setdefault(line.session, _SessionSum())
-        # Turns are named in order; a late line for an earlier one does not bring it back.
+        # Turns are named in order; a late line for an earlier turn does not bring it back.
         if (len(line.turn), line.turn) > (len(known.turn), known.turn):
             known.turn, known.of_turn = line.turn, _Sum()
         return known
@@ -220,7 +220,7 @@ def _is_in(line: SpendLine, scope: SpendScope, session: str, turn: str, day: str
 
 
 def list_entries(lines: Iterable[SpendLine]) -> list[SpendEntry]:
-    """Return every request that lines mention, in order of its first one, and its outcome."""
+    """Return every request that lines mention, in order of first mention, with its outcome."""
     entries: dict[str, SpendEntry] = {}
     for line in lines:
         known = entries.get(line.id)

@@ -1,4 +1,4 @@
-"""Which items match a question: chunks, terms, ranks, choices. Pure; vectors are passed in.
+"""Selects items that match a question: chunks, terms, ranks, choices. Pure; takes given vectors.
 
 `import lamina` imports nothing from here: the arithmetic needs numpy, which is slow to load.
 

@@ -1,12 +1,12 @@
-"""Which items a question brings along, and whether it found anything at all.
+"""Chooses the items to include with a question, and decides whether anything was found at all.
 
 Laws: every item at or above `include_score` is chosen, however many there are and however many
-chunks others have; those of the `top_k` best chunks fill up to `top_n`, best first; at or below the
+chunks others have; items of the `top_k` best chunks fill up to `top_n`, best first; at or below the
 floor none is chosen. Every part of a question that claims an item gets its best match, if that is
-above the floor: in place of an unclaimed one, or in addition to the others if there is no such
+above the floor: in place of an unclaimed item, or in addition to the others if there is no such
 place.
 
-Some candidate is the best for every question, small talk included. So unless something is certain,
+Some candidate is the best for every question, small talk included. So unless a match is certain,
 nothing is chosen without evidence: the similarity of a candidate and the question, and the words
 they share. More of either never closes this gate, nor do further candidates that match worse; their
 order makes no difference.
@@ -43,14 +43,14 @@ from lamina.core.values.selection import (
     SelectedItem,
 )
 
-# A small model, which `bench/gate.py` fits: what shared words are worth in similarity, each less
-# than the one before, and how much evidence is needed.
+# A small model, fitted by `bench/gate.py`: the worth of shared words in similarity, each less than
+# the one before, and the amount of evidence needed.
 WORD = 0.15
 NEEDED = 0.3
-# Where an encoder cannot read a language, one word has to be enough.
+# If an encoder cannot read a language, one word has to be enough.
 WORD_UNREAD = NEEDED / log(2)
 
-# Words used in any conversation: sharing one is evidence of nothing.
+# Words used in any conversation: sharing one is not evidence.
 EVERYDAY = frozenset(
     find_terms(
         """
@@ -86,7 +86,7 @@ def weigh_best(
     scores: Scores,
     query: Query,
 ) -> tuple[Evidence, int]:
-    """Return the same, and the place of the document with the most evidence."""
+    """Return the same, with the place of the document with the most evidence."""
     _, cosine, parts = counting_rows(scores, query.parts)
     word = worth_of_word(question_fluency(scores, query.parts))
     found, best = 0.0, next(iter(places), 0)
@@ -107,13 +107,13 @@ def weigh_best(
 
 
 def worth_of_word(fluency: float) -> float:
-    """Return what the first shared word is worth, by how well the encoder knows the language."""
+    """Return the worth of the first shared word, by how well the encoder knows the language."""
     return WORD + unknown_share(fluency) * (WORD_UNREAD - WORD)
 
 
 def _voices(parts: Sequence[QueryPart]) -> Iterator[tuple[list[int], str]]:
-    """Yield who asks: the question with all of its parts, and each recent turn that counts, with
-    their rows. A question that depends on a turn has the evidence of that turn."""
+    """Yield the question with all of its parts, and each recent turn that counts, with their rows.
+    A question that depends on a turn has the evidence of that turn."""
     own = [row for row, part in enumerate(parts) if not part.recent]
     if own:
         yield own, "\n".join(parts[row].text for row in own)
@@ -136,14 +136,15 @@ def _likeness(
 
 
 def _shared_words(terms: set[str], place: int, fits: DocumentFits, document: Document) -> set[str]:
-    """Return the terms shared by the document's first chunk, which names it, or by its best one."""
+    """Return the terms shared with the document's first chunk, which names it, or with its best
+    one."""
     best = int(fits.best[place] - fits.layout.starts[place])
     return terms & {*find_terms(document.chunk(0)), *find_terms(document.chunk(best))}
 
 
 class ItemChoice(Struct, frozen=True, kw_only=True):
-    """The chosen items; if there are none for lack of evidence, how much there was, and for which
-    item most."""
+    """The chosen items; if there are none for lack of evidence, the highest amount of evidence and
+    the item it was for."""
 
     items: tuple[SelectedItem, ...] = ()
     lacking: Evidence | None = None
@@ -158,8 +159,8 @@ def choose_items(
     *,
     fits: DocumentFits | None = None,
 ) -> tuple[SelectedItem, ...]:
-    """Return the chosen items, the best score first; those without a score follow in order of
-    match. `fits` are the measurements, for callers that already have them."""
+    """Return the chosen items, the best score first, followed by those without a score in order of
+    match. Pass `fits` if the measurements already exist."""
     return judge_items(documents, scores, query, settings, fits=fits).items
 
 
@@ -171,7 +172,7 @@ def judge_items(
     *,
     fits: DocumentFits | None = None,
 ) -> ItemChoice:
-    """Return the same for callers that need to know why there is none."""
+    """Return the chosen items or, if there are none, the reason."""
     if not settings.search or not query.parts or not any(document.size for document in documents):
         return ItemChoice()
     fits = fits or measure_fits(documents, scores, query)
@@ -193,7 +194,7 @@ def judge_items(
 
 
 def _owners_of_best(fits: DocumentFits, top_k: int, allowed: NDArray[numpy.bool_]) -> Indices:
-    """Return the allowed ones among the documents of the `top_k` best chunks."""
+    """Return the allowed documents among those of the `top_k` best chunks."""
     fit = fits.chunk_fit
     near = numpy.arange(len(fit))
     if 0 < top_k < len(near):
@@ -224,7 +225,7 @@ def _best_for(row: int, owner: Indices, scores: Scores, floor: float) -> int | N
 def _make_room(
     places: Sequence[int], sure: Sequence[int], claims: Sequence[int], top_n: int
 ) -> list[int]:
-    """Return `places` with all claims in it; the worst matches are replaced."""
+    """Return `places` with all claims included; the worst matches are replaced."""
     result = list(places)
     stays = {*sure, *claims}
     for place in claims:

@@ -1,8 +1,8 @@
-"""Which passages answer a question.
+"""Chooses the passages that answer a question.
 
-Laws: passages are ordered best first, ties in the order of their documents; no document gives more
-than its share. At or below the floor there is none, and none without a vector that shares no word.
-Passages that may not be chosen make no difference to those that may.
+Laws: passages are ordered best first, ties in the order of their documents; no document supplies
+more than its share. At or below the floor none is chosen, and without a vector only those that
+share a word. Passages that may not be chosen do not affect those that may.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from lamina.core.selection.scores import Indices, Scores, Vector, lay_out_chunks, measure_chunks
 from lamina.core.values.selection import Document, Query
 
-# Which documents may be chosen, by their place.
+# The documents that may be chosen, by their place.
 AllowedDocuments = NDArray[numpy.bool_]
 
-# How many times the wanted number is considered first: some documents give more than their share.
+# The multiple of the wanted number considered first: some documents supply more than their share.
 _AHEAD = 4
 
 
 class ChosenPassage(Struct, frozen=True, kw_only=True):
     """A chosen passage: the place of its `document` among the documents, its own `place` in that
-    one, how well it matches, and its cosine; None if it was found by its words."""
+    document, its match, and its cosine; None if it was found by its words."""
 
     document: int
     place: int
@@ -42,7 +42,7 @@ def choose_passages(
     allowed: AllowedDocuments | None = None,
 ) -> tuple[ChosenPassage, ...]:
     """Return up to `top` passages, best first, and at most `per_document` of one document. With
-    `allowed`, only from documents for which it is true."""
+    `allowed`, only documents for which it is true are considered."""
     if not query.parts or top <= 0 or per_document <= 0:
         return ()
     layout = scores.layout or lay_out_chunks(documents)

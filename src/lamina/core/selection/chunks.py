@@ -1,7 +1,7 @@
-"""Questions and items to chunks, the texts that are compared.
+"""Splits questions and items into chunks, the texts that are compared.
 
-Laws: chunks add nothing to the text, and leave out nothing but white space; a chunk of a question
-or of an item's text has at most 500 characters. Time is proportional to the text, whatever it
+Laws: chunks add nothing to the text, and leave out only white space; a chunk of a question or of an
+item's text has at most 500 characters. Time is proportional to the length of the text, whatever it
 contains.
 """
 
@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 LONGEST_CHUNK = 500
-# A server's description of itself is in the chunk of each of its tools; its beginning is enough.
+# A server's description is in the chunk of each of its tools; its beginning is enough.
 SERVER_DESCRIPTION = 200
 
 # Chinese and Japanese punctuation is not followed by a space.
@@ -25,7 +25,7 @@ def split_sentences(text: str) -> tuple[str, ...]:
 
 def chunk_item(name: str, description: str, text: str) -> tuple[str, ...]:
     """Return `name: description` (whichever exist), then the text by paragraphs, long ones by
-    sentences. A heading goes with what follows it."""
+    sentences. A heading goes with the text that follows it."""
     head = ": ".join(filter(None, (name.strip(), description.strip())))
     chunks = list(_pieces(head))
     heading = ""
@@ -79,7 +79,7 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Return `text` in pieces that are short enough, cut between words where possible."""
+    """Yield `text` in pieces that are short enough, cut between words where possible."""
     begin = 0
     while len(text) - begin > LONGEST_CHUNK:
         space = text.rfind(" ", begin + LONGEST_CHUNK // 2, begin + LONGEST_CHUNK + 1)
@@ -92,7 +92,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _pack_sentences(paragraph: str) -> Iterator[str]:
-    """Return a paragraph whole if it is short enough, otherwise in groups of sentences that are."""
+    """Yield a paragraph whole if it is short enough, otherwise in groups of sentences that are."""
     if len(paragraph) <= LONGEST_CHUNK:
         yield paragraph
         return

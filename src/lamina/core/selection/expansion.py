@@ -1,7 +1,7 @@
-"""What comes along with what was chosen.
+"""Expands a choice with similar and related items.
 
-Laws: nothing is added that is already in, and every addition names its source. Similarity is a
-cosine: where there are no vectors, nothing is expanded.
+Laws: nothing is added that is already included, and every addition names its source. Similarity is
+a cosine: without vectors, nothing is expanded.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from lamina.core.values.selection import (
     SelectedItem,
 )
 
-# Which items are similar to which, with their similarity, the most similar first.
+# Each item's similar items with their similarity, the most similar first.
 SimilarityGraph = Mapping[ItemId, tuple[tuple[ItemId, float], ...]]
 
 # How many cosines are computed together while a graph is built: 32 MB.
@@ -31,7 +31,7 @@ GRAPH_THRESHOLD, GRAPH_TOP = 0.5, 32
 
 
 def graph_shape(settings: SearchSettings) -> tuple[float, int]:
-    """Return the threshold and the top of a graph that serves an expansion with these settings."""
+    """Return the threshold and the size of a graph that serves an expansion with these settings."""
     return (
         min(GRAPH_THRESHOLD, settings.expansion_threshold),
         max(GRAPH_TOP, 2 * settings.expansion_top_n),
@@ -41,8 +41,8 @@ def graph_shape(settings: SearchSettings) -> tuple[float, int]:
 def expansion_query(
     documents: Sequence[Document], chosen: Sequence[SelectedItem], settings: SearchSettings
 ) -> Query:
-    """Return the second search: the chunks of what was chosen; for a long item the best one and the
-    first ones. Items without available texts are not searched from."""
+    """Return the query of the second search: the chunks of the chosen items; for a long item the
+    best one and the first ones. Items without available texts are not searched from."""
     by_id = {document.id: document for document in documents}
     parts: list[QueryPart] = []
     for item in chosen:
@@ -78,7 +78,7 @@ def expand_by_search(
     *,
     origin: Origin = "expansion",
 ) -> tuple[SelectedItem, ...]:
-    """Return what is similar to the parts of an expansion's query, the most similar first."""
+    """Return items similar to the parts of an expansion's query, the most similar first."""
     if scores.cosine is None or not query.parts or not any(document.size for document in documents):
         return ()
     layout = scores.layout or lay_out_chunks(documents)
@@ -110,7 +110,7 @@ def expand_by_graph(
     taken: Sequence[SelectedItem],
     settings: SearchSettings,
 ) -> tuple[SelectedItem, ...]:
-    """Return the same from a graph that was built before, instead of a second search."""
+    """Return the same from an existing graph, instead of a second search."""
     best: dict[ItemId, SelectedItem] = {}
     for source in chosen:
         for item, score in graph.get(source.item, ()):
@@ -124,7 +124,7 @@ def expand_by_graph(
 def take_nearest(
     candidates: Collection[SelectedItem], taken: Collection[ItemId], settings: SearchSettings
 ) -> tuple[SelectedItem, ...]:
-    """Return the candidates that are similar enough and not chosen yet, the most similar first;
+    """Return the candidates that are similar enough and not chosen yet, the most similar first,
     each once."""
     alike = [
         item
@@ -146,7 +146,7 @@ def find_related(
     known: Collection[ItemId],
     taken: Collection[ItemId] = (),
 ) -> tuple[SelectedItem, ...]:
-    """Return the relations of what was chosen, as far as they are `known`."""
+    """Return the relations of the chosen items, as far as they are `known`."""
     inside = {*taken, *(item.item for item in chosen)}
     additions = []
     for source in chosen:
@@ -161,8 +161,9 @@ def find_related(
 def build_similarity_graph(
     documents: Sequence[Document], vectors: Matrix, threshold: float, top: int
 ) -> dict[ItemId, tuple[tuple[ItemId, float], ...]]:
-    """Return for each item those most similar to it: two items are as similar as their two most
-    similar chunks. `vectors` has a row of length 1 for each chunk, NaN where there is none."""
+    """Return for each item the most similar ones: two items are as similar as their two most
+    similar chunks. `vectors` has a row of length 1 for each chunk, NaN if the chunk has no
+    vector."""
     filled_documents = [document for document in documents if document.size]
     begins = numpy.cumsum([0, *(document.size for document in filled_documents)])
     graph: dict[ItemId, tuple[tuple[ItemId, float], ...]] = {}

@@ -1,7 +1,7 @@
-"""Paths against globs as people write them in rule files.
+"""Matches paths against globs as people write them in rule files.
 
-`*` and `?` stop at a slash, `**` does not, `{a,b}` and `[abc]` mean what they mean in a shell. A
-pattern without a slash matches the name alone, wherever the file is.
+`*` and `?` stop at a slash, `**` does not, `{a,b}` and `[abc]` work as in a shell. A pattern
+without a slash matches the name alone, wherever the file is.
 
 Law: whatever a pattern contains, time is bounded by its length times that of the path: rules come
 from others, and must not hang a session.
@@ -41,7 +41,7 @@ def first_match(globs: Iterable[str], paths: Sequence[str]) -> str:
 
 @lru_cache(maxsize=1024)
 def compile_glob(glob: str) -> tuple[Glob, ...]:
-    """Return a glob, compiled once for each choice of its braces."""
+    """Compile a glob once for each choice of its braces."""
     text = glob.strip().removeprefix("./").lstrip("/")
     if not text:
         return ()
@@ -63,7 +63,7 @@ def _compile(glob: str) -> Glob:
 
 
 def _choices(glob: str) -> list[str]:
-    """Return the glob without braces: `*.{ts,tsx}` becomes two. With too many it is taken
+    """Return the glob without braces: `*.{ts,tsx}` becomes two. With too many braces it is taken
     literally."""
     choices: list[str] = []
     todo = [glob]
@@ -106,7 +106,8 @@ def _tokens(glob: str) -> list[GlobToken]:
 
 
 def _class(text: str) -> list[GlobToken]:
-    """`[abc]`, `[a-z]`, `[!a]`; a meaningless one, such as `[z-a]`, is taken literally."""
+    """Parse `[abc]`, `[a-z]` or `[!a]`; a meaningless class, such as `[z-a]`, is taken
+    literally."""
     inside = re.sub(r"([\\\[&~|])", r"\\\1", text[1:-1])
     inside = f"^{inside[1:]}" if inside[:1] in "!^" else inside
     try:
@@ -116,7 +117,7 @@ def _class(text: str) -> list[GlobToken]:
 
 
 def _matches(tokens: Sequence[GlobToken], path: str) -> bool:
-    """Walk the path once, with all possible places in the pattern."""
+    """Walk the path once, tracking all possible places in the pattern."""
     last = len(tokens)
     places = _onward(tokens, {0}, folder=True)
     for letter in path:

@@ -1,8 +1,8 @@
-"""How well chunks match a text by the words they share (BM25), and how these words are stored:
-terms by their hashes, each with its count.
+"""Scores how well chunks match a text by shared words (BM25), and stores these words as hashed
+terms with their counts.
 
 Laws: scores depend only on the chunks of one lexicon and on the text, and on nothing else that was
-ever indexed. What is stored of a chunk is a function of its text alone. Many are packed together
+ever indexed. A chunk's stored data is a function of its text alone. Many chunks are packed together
 because a single one costs more than its words do.
 """
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lamina.core.selection.terms import LONGEST_WORD, find_terms, word_terms
 
-# The version of what `pack_texts` returns: chunks of another version have to be packed again.
+# The version of `pack_texts` results: chunks of another version have to be packed again.
 TERMS_VERSION = 1
 
 # A term by its hash and its count in the chunk, five bytes.
@@ -26,8 +26,8 @@ PACKED = numpy.dtype([("term", "<u4"), ("count", "u1")])
 _HASH = numpy.dtype("<u4")
 _MAX_OFTEN = 255
 _TEXT = numpy.uint64(32)
-# ASCII characters that are in no word end every word, in any script: what is between two of them
-# has the same terms everywhere.
+# ASCII characters that are in no word end every word, in any script: the stretch between two of
+# them has the same terms everywhere.
 _APART = bytes(
     code if code > 127 or chr(code).isalnum() or code == ord("_") else ord(" ")
     for code in range(256)
@@ -46,10 +46,10 @@ class _Hashes(dict[bytes, bytes]):
     def __missing__(self, stretch: bytes) -> bytes:
         text = stretch.decode("utf-8", "surrogatepass")
         is_long = len(stretch) > LONGEST_WORD
-        # A short one in ASCII is one word, as most are.
+        # A short stretch in ASCII is one word, as most are.
         terms = find_terms(text) if is_long or not text.isascii() else word_terms(text)
         hashes = b"".join([hash_term(term).to_bytes(_HASH.itemsize, "little") for term in terms])
-        # Long ones rarely recur.
+        # Long stretches rarely recur.
         if not is_long:
             self[stretch] = hashes
         return hashes
@@ -63,13 +63,13 @@ def pack_texts(texts: Sequence[str]) -> list[bytes]:
     if len(_hashes) > _MAX_KEPT:
         _hashes.clear()
     hashes_of = _hashes.__getitem__
-    # Bytes are joined as they are: a number for each word would cost more than finding it.
+    # Bytes are joined directly: a number for each word would cost more than finding it.
     hashes = [
         b"".join(map(hashes_of, text.encode("utf-8", "surrogatepass").translate(_APART).split()))
         for text in texts
     ]
     sizes = numpy.fromiter(map(len, hashes), numpy.int64, len(texts)) // _HASH.itemsize
-    # The text and its term in one number: a single sort groups them.
+    # The text and its term are in one number: a single sort groups them.
     firsts = numpy.arange(len(texts) + 1, dtype=numpy.uint64) << _TEXT
     numbers = numpy.repeat(firsts[:-1], sizes)
     numbers |= numpy.frombuffer(b"".join(hashes), _HASH)
@@ -95,7 +95,7 @@ SATURATION, LENGTH_SHARE = 1.5, 0.75
 
 
 class _Part(Struct, frozen=True):
-    """Terms with the chunks they occur in: those of the n-th term from `bounds[n]` on. `size` is
+    """Terms with the chunks they occur in: those of the n-th term start at `bounds[n]`. `size` is
     the number of chunks."""
 
     size: int
@@ -111,7 +111,7 @@ class _Part(Struct, frozen=True):
         return slice(int(self.bounds[place]), int(self.bounds[place + 1]))
 
     def join(self, other: "_Part") -> "_Part":
-        """Return both in one; the chunks of the other come after those of this one."""
+        """Return both joined; the other's chunks come after this one's."""
         return _sort(numpy.concatenate((self._numbers(), other._numbers())), self.size + other.size)
 
     def _numbers(self) -> NDArray[numpy.uint64]:
@@ -120,9 +120,9 @@ class _Part(Struct, frozen=True):
 
 
 class Postings(Struct, frozen=True):
-    """The terms of chunks, which are numbered in the order they came, and how many terms each has.
-    It never changes: what grew from it shares its parts. No part is large, so that none needs much
-    memory or time to sort; and there are few small ones, so that searches look at few."""
+    """The terms of chunks, which are numbered in order of arrival, and the number of terms in each.
+    Immutable: extended copies share its parts. No part is large, so that none needs much memory or
+    time to sort; and there are few small ones, so that searches look at few."""
 
     parts: tuple[_Part, ...]
     lengths: Times
@@ -131,7 +131,7 @@ class Postings(Struct, frozen=True):
         return len(self.lengths)
 
     def extended(self, packs: Sequence[bytes]) -> "Postings":
-        """Return this with these chunks added after the others."""
+        """Return a copy with these chunks added after the others."""
         first, size = len(self), len(self) + len(packs)
         if size > MAX_CHUNKS:
             raise ValueError(f"a lexicon holds up to {MAX_CHUNKS:,} chunks, not {size:,}")
@@ -149,7 +149,7 @@ NO_POSTINGS = Postings((), numpy.zeros(0, numpy.int64))
 
 
 def _gather(packs: Sequence[bytes], first: int) -> tuple[_Part, Times]:
-    """Return a part of chunks, the first of which has the number `first`; and their lengths."""
+    """Return a part with chunks numbered from `first`, and their lengths."""
     sizes = numpy.fromiter(map(len, packs), numpy.int64, len(packs)) // PACKED.itemsize
     records = numpy.frombuffer(b"".join(packs), PACKED)
     chunks = numpy.repeat(numpy.arange(len(packs), dtype=numpy.int32), sizes)
@@ -185,14 +185,14 @@ def _sort(numbers: NDArray[numpy.uint64], size: int) -> _Part:
 
 
 class Lexicon:
-    """Chunks by their terms. `times` says how often each is in the corpus, by default once; one
+    """Chunks by their terms. `times` is how often each is in the corpus, by default once; a chunk
     that is not in it counts for nothing."""
 
     def __init__(self, postings: Postings, times: Times | None = None) -> None:
         lengths = postings.lengths
         self._parts = postings.parts
         self._times = numpy.ones(len(lengths), numpy.int64) if times is None else times
-        # Integers up to here: the order of addition makes no difference.
+        # Integers up to this point: the order of addition makes no difference.
         self._count = int(self._times.sum())
         mean = float(lengths @ self._times) / max(1, self._count) or 1.0
         share = 1 - LENGTH_SHARE + LENGTH_SHARE * lengths / mean

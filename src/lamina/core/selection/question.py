@@ -1,4 +1,4 @@
-"""A question to the parts that are searched for.
+"""Splits a question into the parts that are searched for.
 
 Laws: the whole question is always a part; a question about several things has a part for each. The
 search stays small however long the question is: its beginning and its end count.
@@ -19,7 +19,7 @@ WHOLE_CHARACTERS = 2_000
 FEWEST_TERMS = 2
 # If a question has more parts than this, only its sentences claim an item, not their clauses.
 MAX_CLAIMS = 8
-# How much previous turns count, the latest first.
+# The weights of previous turns, the latest first.
 RECENT_WEIGHTS = (0.5, 0.3)
 
 # A question of fewer terms, or a short one that refers to something, may depend on previous turns.
@@ -39,8 +39,8 @@ _CLAUSE_END = re.compile(
 
 
 def split_question(text: str, recent: Sequence[str] = ()) -> Query:
-    """Return what is asked by `text`, and by `recent` turns before it, the latest first, if it
-    depends on them. A blank text asks for nothing."""
+    """Return the query for `text`, and for the `recent` turns before it, the latest first, if it
+    depends on them. A blank text yields an empty query."""
     sentences = _ends(split_sentences(text), MAX_SENTENCES)
     if not sentences:
         return Query()
@@ -83,7 +83,7 @@ def _recent(turns: Sequence[str]) -> Iterator[QueryPart]:
 
 
 def _ends(texts: Sequence[str], most: int) -> tuple[str, ...]:
-    """Return the first and the last of many."""
+    """Return the first and the last of the texts, at most `most` in all."""
     if len(texts) <= most:
         return tuple(texts)
     return (*texts[: most // 2], *texts[-(most // 2) :])

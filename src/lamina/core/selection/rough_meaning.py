@@ -1,11 +1,12 @@
-"""A guess at what chunks mean before any of them is embedded, and which to embed next.
+"""Guesses the meaning of chunks before any of them is embedded, and chooses which to embed next.
 
-Laws: a guess costs next to nothing and decides only the order in which chunks are embedded:
-everything found is ranked by its vector. It depends only on the chunks, the words and what is known
-so far.
+Laws: a guess costs next to nothing and decides only the order in which chunks are embedded: every
+result is ranked by its vector. It depends only on the chunks, the words and the vectors known so
+far.
 
-A chunk's guess is the sum of its words' vectors, with more weight for rare words. What was embedded
-for a question corrects it: chunks with similar meaning, or in one document, tend to match alike.
+A chunk's guess is the sum of its words' vectors, with more weight for rare words. The chunks
+embedded for a question correct it: chunks with similar meaning, or in one document, tend to match
+alike.
 """
 
 import numpy
@@ -16,12 +17,11 @@ from lamina.core.selection.lexicon import Postings, hash_term
 from lamina.core.selection.scores import PART, WHOLE, WORDS, Indices, Matrix
 from lamina.core.selection.terms import find_terms
 
-# How much words count against the guess, before anything is known. This and the following values
+# The weight of words against the guess, before anything is known. This and the following values
 # were chosen with the trial questions of `bench/first_search.py`; the reported ones are different
 # questions.
 WORDS_FIRST = 0.6
-# How similarly chunks of one document are assumed to match, and how much of a match nothing
-# explains.
+# How similarly chunks of one document are assumed to match, and the unexplained share of a match.
 SAME_DOCUMENT, NOISE = 0.5, 0.5
 # Directions that nearly all chunks share say nothing about any of them.
 SHARED_DIRECTIONS = 2
@@ -31,7 +31,7 @@ _TINY = numpy.float32(1e-9)
 
 
 class WordVectors(Struct, frozen=True, kw_only=True):
-    """The meaning of single words: `hashes` of terms, in order, and a row for each."""
+    """The meaning of single words: sorted `hashes` of terms, and a row for each."""
 
     hashes: NDArray[numpy.uint32]
     rows: Matrix
@@ -86,8 +86,9 @@ def sketch_chunks(postings: Postings, vectors: WordVectors) -> ChunkSketches:
 
 
 class CandidateOrder:
-    """Which chunks to embed for a question, the most promising first. `lexical` has a row for each
-    part of it, `sketches` are those of the chunks, `documents` the numbers of their documents."""
+    """The order in which to embed chunks for a question, the most promising first. `lexical` has a
+    row for each part of the question, `sketches` are those of the chunks, `documents` the numbers
+    of their documents."""
 
     def __init__(
         self, parts: "tuple[str, ...]", lexical: Matrix, sketches: ChunkSketches, documents: Indices
@@ -100,8 +101,8 @@ class CandidateOrder:
         self.fits = WORDS_FIRST * self._words + (1 - WORDS_FIRST) * self._rough
 
     def learn(self, rows: Indices, cosine: Matrix) -> NDArray[numpy.float32]:
-        """Guess again with the cosines of some chunks to each part, the whole question first;
-        returns how well these match."""
+        """Update the guess with the cosines of some chunks to each part, the whole question first.
+        Return how well these chunks match."""
         fits: NDArray[numpy.float32] = (
             WHOLE * cosine[0] + PART * cosine.max(axis=0) + WORDS * self._words[rows]
         ).astype(numpy.float32)
@@ -171,7 +172,7 @@ def _unit(rows: Matrix) -> Matrix:
 
 
 def _clean(rows: Matrix, mean: Matrix, shared: Matrix) -> Matrix:
-    """Return rows without what all have in common."""
+    """Return rows without their common component."""
     own: Matrix = (rows - mean).astype(numpy.float32)
     common: Matrix = ((own @ shared) @ shared.T).astype(numpy.float32)
     return _unit(own - common)

@@ -1,4 +1,4 @@
-"""How well chunks and documents match a question, as numbers, and the resulting order.
+"""Scores how well chunks and documents match a question, and orders them.
 
 Laws: the order depends on the scores alone, and ties keep the order they came in. The displayed
 score is a cosine, the best of any chunk to any part; the order may use more. An item without a
@@ -21,9 +21,9 @@ Indices = NDArray[numpy.int64]
 # Weights in a chunk's match: similarity to the whole question, similarity to the closest part of
 # it, words shared with the whole question. `bench/selection.py` shows a wide plateau.
 WHOLE, PART, WORDS = 0.7, 0.7, 0.3
-# How many letters one token of the encoder covers, where the encoder knows the language (FLUENT and
-# more), where it half knows it, down to HALTING, and where it cannot read it at all (below UNREAD).
-# The less it knows, the more words count: `bench/languages.py`.
+# How many letters one token of the encoder covers if the encoder knows the language (FLUENT and
+# more), if it half knows it, down to HALTING, and if it cannot read it at all (below UNREAD). The
+# less it knows, the more words count: see `bench/languages.py`.
 FLUENT, HALTING, UNREAD = 2.9, 2.0, 1.7
 WORDS_HALTING = 1.0
 # Tools of one server are made to work together: a server's best match lifts the others.
@@ -35,8 +35,8 @@ DIGITS = 6
 
 
 class ChunkLayout(Struct, frozen=True, kw_only=True):
-    """Where documents are among the columns of scores. By document: `starts`, the column of its
-    first chunk; `company`, a number that tools of one server share (-1 for anything else). By
+    """The places of documents among the columns of scores. By document: `starts`, the column of its
+    first chunk; `company`, a number shared by the tools of one server (-1 for anything else). By
     chunk: `owner`, the place of its document. `filled` are the documents that have chunks."""
 
     starts: Indices
@@ -47,8 +47,8 @@ class ChunkLayout(Struct, frozen=True, kw_only=True):
 
 class Scores(Struct, frozen=True, kw_only=True):
     """A row per part of a query, a column per chunk: chunks of all documents of a corpus, in order.
-    `cosine` is None where there are no vectors; NaN where one chunk has none. Frequent callers pass
-    the `layout` of the documents, which takes longer to make than the comparison. `fluency` is how
+    `cosine` is None without vectors; NaN for a chunk without one. Frequent callers pass the
+    `layout` of the documents, which takes longer to compute than the comparison. `fluency` is how
     well the encoder knows the language of each part, None if unknown."""
 
     lexical: Matrix
@@ -58,7 +58,7 @@ class Scores(Struct, frozen=True, kw_only=True):
 
 
 def lay_out_chunks(documents: Sequence[Document]) -> ChunkLayout:
-    """Return where documents are."""
+    """Return the layout of the documents' chunks."""
     sizes = numpy.array(
         [len(document.chunks) or len(document.digests) for document in documents], numpy.int64
     )
@@ -86,9 +86,9 @@ def best_of(layout: ChunkLayout, values: Vector) -> Vector:
 
 
 class ChunkFits(Struct, frozen=True, kw_only=True):
-    """How well chunks match, a number for each: `score` is its cosine, NaN if it has no vector;
-    `words` the share of words in common with the question, from 0 for none to 1 for the most of
-    all."""
+    """How well chunks match, a number for each: `score` is the cosine, NaN without a vector;
+    `words` is the share of words in common with the question, from 0 for none to 1 for the chunk
+    with the most."""
 
     fit: Vector
     score: Vector
@@ -97,8 +97,8 @@ class ChunkFits(Struct, frozen=True, kw_only=True):
 
 class DocumentFits(Struct, frozen=True, kw_only=True):
     """How well documents match. By chunk: `chunk_fit`. By document: `best`, the column of its best
-    chunk (-1 if it has none), and its `fit`; its `score`, NaN if it has no vector; `shares`,
-    whether it has any word of the question."""
+    chunk (-1 if it has none), and its `fit`; its `score`, NaN without a vector; `shares`, whether
+    it contains any word of the question."""
 
     layout: ChunkLayout
     chunk_fit: Vector
@@ -108,8 +108,8 @@ class DocumentFits(Struct, frozen=True, kw_only=True):
     shares: NDArray[numpy.bool_]
 
     def above(self, floor: float) -> NDArray[numpy.bool_]:
-        """Return which documents may be chosen: by their score, or without one by a word they
-        share."""
+        """Return which documents may be chosen: by their score or, without one, by a shared
+        word."""
         is_above: NDArray[numpy.bool_] = self.score > floor
         return (self.best >= 0) & (is_above | (numpy.isnan(self.score) & self.shares))
 
@@ -134,7 +134,7 @@ def rank_documents(
     fits: DocumentFits | None = None,
 ) -> tuple[SelectedItem, ...]:
     """Return every document related to the question, best first; with `settings`, only those above
-    their floor. At most `most`. `fits` are the measurements, for callers that already have them."""
+    their floor; at most `most`. Pass `fits` if the measurements already exist."""
     if not query.parts or not documents:
         return ()
     fits = fits or measure_fits(documents, scores, query)
@@ -168,7 +168,7 @@ def measure_fits(documents: Sequence[Document], scores: Scores, query: Query) ->
 
 def measure_chunks(scores: Scores, query: Query, company: Indices) -> ChunkFits:
     """Return how well chunks match the query, each independently except for its `company`: a number
-    that chunks of one server's tools share, -1 for anything else."""
+    shared by chunks of one server's tools, -1 for anything else."""
     share = weigh_words(question_fluency(scores, query.parts))
     lexical, cosine, parts = counting_rows(scores, query.parts)
     words = _words(lexical, parts)
@@ -187,13 +187,13 @@ def weigh_words(fluency: float) -> float:
 
 
 def unknown_share(fluency: float) -> float:
-    """Return how much of a language an encoder does not know: from 0 to 1."""
+    """Return the share of a language that an encoder does not know, from 0 to 1."""
     return (FLUENT - max(HALTING, min(FLUENT, fluency))) / (FLUENT - HALTING)
 
 
 def is_foreign(text: str, fluency: float) -> bool:
     """Return whether a text is in a script that an encoder cannot read, so that its vector is
-    meaningless. One in Latin letters is not, however little the encoder knows of it: `zfs` is an
+    meaningless. A text in Latin letters is not, however little of it the encoder knows: `zfs` is an
     abbreviation."""
     letters = [letter for letter in text if letter.isalpha()]
     latin_count = sum(_is_latin(letter) for letter in letters)
@@ -254,8 +254,8 @@ def _words(lexical: Matrix, parts: Sequence[QueryPart]) -> Vector:
 def _likenesses(
     cosine: Matrix | None, parts: Sequence[QueryPart], words: Vector
 ) -> tuple[Vector, Vector]:
-    """Return the similarity to the whole and to the best part. Where there is no vector, words are
-    used instead."""
+    """Return the similarity to the whole and to the best part. Without a vector, words are used
+    instead."""
     if cosine is None:
         return words, words
     weighted_rows = cosine.astype(numpy.float64) * numpy.array([[part.weight] for part in parts])
@@ -264,7 +264,8 @@ def _likenesses(
 
 
 def _main_rows(parts: Sequence[QueryPart]) -> list[int]:
-    """Return the whole question and recent turns; for a query without a whole, all parts."""
+    """Return the rows of the whole question and recent turns; all rows for a query without a
+    whole."""
     rows = [row for row, part in enumerate(parts) if part.whole or part.recent]
     has_whole = any(part.whole for part in parts)
     return rows if has_whole else list(range(len(parts)))
@@ -283,7 +284,7 @@ def _column_max(rows: Vector) -> Vector:
 
 
 def _fill_missing(cosine: Vector, words: Vector) -> Vector:
-    """Where a cosine is unknown, the chunk with the best words gets the best cosine."""
+    """Fill unknown cosines: the chunk with the best words gets the best cosine."""
     is_missing = numpy.isnan(cosine)
     if not is_missing.any():
         return cosine
@@ -308,8 +309,8 @@ def _best_places(layout: ChunkLayout, fit: Vector, best_fit: Vector) -> Indices:
 
 
 def _company_fit(company: Indices, fit: Vector) -> Vector:
-    """Return the best match among the tools of the same server; anything else is its own
-    company."""
+    """Return the best match among the tools of the same server; anything else only has its own
+    match."""
     belongs = company >= 0
     if not belongs.any():
         return fit

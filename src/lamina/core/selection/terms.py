@@ -1,4 +1,4 @@
-"""Words of a text as terms that can be compared, and the words that a question and a text share.
+"""Splits texts into comparable terms, and finds the words that a question and a text share.
 
 Laws: the terms of a text depend on the text alone, and take time proportional to its length,
 whatever it contains. Case, accents, endings and the spelling of identifiers make no difference:
@@ -36,7 +36,7 @@ _JOINT = re.compile(
 )
 _ACRONYMS = re.compile(r"([A-Z]{2,})s")
 
-# Stop words, with what apostrophes leave of some of them.
+# Stop words, including the remains of some of them after an apostrophe.
 STOP_WORDS = frozenset(
     """
     a about above after again against all also am an and any are aren as at be because been
@@ -77,7 +77,7 @@ _stemmers = _Stemmers()
 
 def find_terms(text: str) -> list[str]:
     """Return the terms of `text` in order, as often as they occur. An identifier of several words
-    gives its words, then itself as one."""
+    yields its words, then itself as one term."""
     terms: list[str] = []
     for run in find_runs(text):
         terms += pair_terms(run) if is_paired(run) else word_terms(run)
@@ -94,7 +94,7 @@ def find_runs(text: str) -> list[str]:
 
 
 def is_paired(run: str) -> bool:
-    """Return whether a run is split into pairs instead of words, and may be of any length."""
+    """Return whether a run is split into pairs instead of words, so that it may have any length."""
     return not run.isascii() and _IS_PAIRED.match(run) is not None
 
 

@@ -1,4 +1,4 @@
-"""Values to the text a model reads. One-way: nothing rendered is ever parsed back.
+"""Renders values to the text a model reads. One-way: nothing rendered is ever parsed back.
 
 Private: see `lamina` for what is public.
 """

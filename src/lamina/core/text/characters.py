@@ -1,4 +1,4 @@
-"""Characters that look like others, and invisible characters.
+"""Detects invisible characters, and folds characters that look like others.
 
 Laws: a search for a marker in folded text finds every spelling of it that a model might take for
 the marker: other widths and fonts of the same letters, other case, and invisible characters between
@@ -66,7 +66,7 @@ _STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud8
 
 
 class HiddenFinding(Struct, frozen=True, kw_only=True):
-    """Hidden characters of one kind: how many, the line of the first, some of their code points
+    """Hidden characters of one kind: their number, the line of the first, some of their code points
     (`U+202E`), and the text they spell, if any."""
 
     kind: str
@@ -77,7 +77,8 @@ class HiddenFinding(Struct, frozen=True, kw_only=True):
 
 
 def find_hidden(text: str) -> tuple[HiddenFinding, ...]:
-    """Return what is hidden in `text`, one finding per kind, in order of first appearance."""
+    """Return the hidden characters in `text`, one finding per kind, in order of first
+    appearance."""
     # Nearly all texts are plain, which is detected ten times as fast without a pattern.
     if text.isascii() and text.replace("\n", "").isprintable():
         return ()
@@ -98,7 +99,7 @@ def _say(finding: HiddenFinding) -> str:
     one, several = _WORDS[finding.kind]
     what = one if finding.count == 1 else f"{finding.count:,} {several}"
     meaning = f" that say {finding.says!a}" if finding.says else ""
-    # Untrusted words are shown in ASCII: they may contain what controls a terminal.
+    # Untrusted words are shown in ASCII: they may contain terminal control characters.
     return f"{what}{meaning} ({', '.join(finding.samples)}; first on line {finding.line})"
 
 
@@ -148,7 +149,7 @@ def _is_emoji(character: str) -> bool:
 
 
 def _is_jamo(text: str, index: int) -> bool:
-    """Return whether it is a part of a syllable of old Hangul, which fillers complete."""
+    """Return whether a character is part of an old Hangul syllable, which fillers complete."""
     return 0 <= index < len(text) and (
         "\u1100" <= text[index] <= "\u11ff" or "\ua960" <= text[index] <= "\ua97f"
         or "\ud7b0" <= text[index] <= "\ud7ff"
@@ -156,7 +157,7 @@ def _is_jamo(text: str, index: int) -> bool:
 
 
 def _are_in_bulk(runs: list[tuple[int, str]], text: str) -> bool:
-    """Return whether there are more soft hyphens than any word is divided by."""
+    """Return whether there are more soft hyphens than any word needs."""
     count = sum(len(run) for _, run in runs)
     in_pairs = sum(len(run) for _, run in runs if len(run) > 1)
     return in_pairs >= 4 or (count >= 16 and count * 3 > len(text))
@@ -179,8 +180,8 @@ def _finding(kind: str, runs: list[tuple[int, str]], text: str) -> HiddenFinding
 
 
 def _decode(kind: str, runs: list[tuple[int, str]]) -> str:
-    """Return what hidden characters spell: tags are ASCII moved up, variation selectors are
-    bytes."""
+    """Return the text that hidden characters spell: tags are ASCII moved up, variation selectors
+    are bytes."""
     if kind == "tags":
         message = "".join(_from_tags(run) for _, run in runs)
     elif kind == "selectors":
@@ -202,7 +203,7 @@ def _from_selectors(run: str) -> bytes:
     return bytes(code - 0xFE00 if code <= 0xFE0F else code - 0xE0100 + 16 for code in codes)
 
 
-# Everything but plain ASCII: what may be read as something else, or be invisible.
+# Everything but plain ASCII: characters that may be read as others, or be invisible.
 _ODD = re.compile(r"[^\t-\r\x1c-~]++")
 # Letters by category, but invisible.
 _FILLERS = frozenset("\u115f\u1160\u3164\uffa0")
@@ -217,7 +218,7 @@ _MAX_REMEMBERED = 50_000
 
 
 class _Foldings(dict[int, str]):
-    """What each character is read as, computed when it is first met."""
+    """The folded reading of each character, computed on first use."""
 
     def __missing__(self, code: int) -> str:
         folding = _fold_character(chr(code))
@@ -231,7 +232,7 @@ def _fold_character(character: str) -> str:
     if character == _BRAILLE_BLANK:
         return " "
     if character.isspace():
-        # What breaks a line stays a line break; every other blank becomes a space.
+        # Line-breaking characters stay line breaks; every other blank becomes a space.
         return character if unicodedata.category(character) != "Zs" else " "
     plain = unicodedata.normalize("NFKC", character).casefold()
     return "".join(filter(is_visible, unicodedata.normalize("NFKD", plain)))
@@ -277,7 +278,7 @@ def splice(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
 
 
 def visible(text: str) -> str:
-    """Return `text` with everything escaped that controls a terminal or changes its own
+    """Return `text` with all characters escaped that control a terminal or change text
     direction."""
     return _STEERS.sub(_escape, text.replace("\r\n", "\n"))
 

@@ -1,7 +1,7 @@
-"""Search results as the model reads them, and the citations of its answer.
+"""Renders search results for the model, and renumbers the citations in its answers.
 
-Law: every number an answer shows means one source, or is reported. The model's words stay; only
-numbers change, and what stands in code does not. Renumbering what was renumbered changes nothing.
+Law: every number in an answer refers to exactly one source, or is reported. The model's words stay;
+only numbers change, and code is left alone. Renumbering twice changes nothing.
 """
 
 import re
@@ -33,12 +33,12 @@ _OWN_HEADING = re.compile(
     re.IGNORECASE,
 )
 _LINK = re.compile(r"\[\[|\]\(|://")
-# What a wikilink cannot hold.
+# Characters that a wikilink cannot contain.
 _NOT_IN_WIKILINKS = re.compile(r"[\[\]|]")
 
 
 class Source(Struct, frozen=True, kw_only=True):
-    """One entry of a source catalogue. Entries with the same path are one source."""
+    """An entry of a source catalogue. Entries with the same path are one source."""
 
     number: int
     title: str
@@ -54,8 +54,7 @@ class SearchDocument(Struct, frozen=True, kw_only=True):
 
 
 class RenumberedAnswer(Struct, frozen=True, kw_only=True):
-    """An answer in its new numbering: the sources it cites, by number, and the numbers that
-    have none."""
+    """A renumbered answer: the sources it cites, by number, and the numbers without a source."""
 
     text: str
     sources: tuple[Source, ...] = ()
@@ -65,8 +64,8 @@ class RenumberedAnswer(Struct, frozen=True, kw_only=True):
 def number_sources(
     documents: Iterable[SearchDocument], known: Mapping[str, int] | None = None
 ) -> tuple[Source, ...]:
-    """The catalogue of what a search found: one number per path, in order. Paths that are `known`
-    from earlier searches keep their numbers, and new ones go on behind these."""
+    """Number the sources that a search found: one number per path, in order. Paths that are `known`
+    from earlier searches keep their numbers, and new ones follow these."""
     titles: dict[str, str] = {}
     for document in documents:
         titles.setdefault(document.path, document.title)
@@ -86,9 +85,9 @@ def render_search(
     documents: Sequence[SearchDocument],
     known: Mapping[str, int] | None = None,
 ) -> str:
-    """What a search tool called `name` found, as the text inside its wrapper: instruction,
-    documents, source catalogue and citation rules. The question is not part of it. `known` are the
-    numbers that paths have already."""
+    """Render the results of a search tool called `name`, as the text inside its wrapper:
+    instruction, documents, source catalogue and citation rules. The question is not included.
+    `known` maps paths to their existing numbers."""
 
     def content(text: str) -> str:
         return escape_content(text, name)
@@ -126,13 +125,13 @@ def _element(tag: str, content: str) -> str:
 
 
 def renumber_citations(answer: str, sources: Sequence[Source]) -> RenumberedAnswer:
-    """Numbers the citations of an answer by first mention, and gives the sources they mean.
+    """Number an answer's citations by first mention, and list the sources they refer to.
 
-    `[^1, 2]` becomes `[^1][^2]`. Definitions that the model wrote (`[^1]: ...`) take part but
-    do not count as mentions; those that end the answer are put in order, and one that now
-    repeats another is dropped. Where nothing is cited and no list stands, all sources are
-    appended as `[^1]: [[title]]` lines under a `#### Sources` heading, with the path for a
-    title that is empty or not the only one.
+    `[^1, 2]` becomes `[^1][^2]`. Definitions that the model wrote (`[^1]: ...`) are renumbered but
+    do not count as mentions; those at the end of the answer are sorted, and duplicates that result
+    from renumbering are dropped. If nothing is cited and there is no list, all sources are appended
+    as `[^1]: [[title]]` lines under a `#### Sources` heading, with the path for a title that is
+    empty or ambiguous.
     """
     scan = _Scan(answer)
     catalogue = _Catalogue(sources)
@@ -158,7 +157,7 @@ def renumber_citations(answer: str, sources: Sequence[Source]) -> RenumberedAnsw
 
 
 def has_citations(answer: str) -> bool:
-    """Whether an answer cites anything, known or not."""
+    """Return whether an answer cites anything, known or not."""
     return any(mark.is_mention for mark in _Scan(answer).marks)
 
 
@@ -189,26 +188,26 @@ def _append_sources(text: str, sources: Sequence[Source], open_fence: str) -> st
 
 
 def is_web_link(link: str) -> bool:
-    """Whether a source is a page of the web; no path of a note has two slashes in a row."""
+    """Return whether a source is a web page; no path of a note has two slashes in a row."""
     return link.startswith(("http://", "https://"))
 
 
 def link_to(name: str, title: str = "") -> str:
-    """A link to a note by its path or title: `[[name]]`, or a Markdown link where the name holds
-    what would end that; to a page of the web a Markdown link with its `title`."""
+    """Return a link to a note by its path or title: `[[name]]`, or a Markdown link if the name
+    contains characters that would end that; for a web page, a Markdown link with its `title`."""
     line = one_line(name)
     words = one_line(title) or line if is_web_link(name) else line
     if not is_web_link(name) and not _NOT_IN_WIKILINKS.search(line):
         return f"[[{line}]]"
     text = re.sub(r"([\[\]`\\])", r"\\\1", words)
-    # In the address, too, nothing may pass for a citation.
+    # Nothing in the address may look like a citation, either.
     target = re.sub(r"[\[\]<>^`|\\%]", lambda match: f"%{ord(match[0]):02X}", line)
     return f"[{text}](<{target}>)"
 
 
 def without_definitions(answer: str) -> str:
-    """An answer without the list of definitions that ends it, and the heading above that: what a
-    model writes there is its own."""
+    """Return an answer without the list of definitions at its end and the heading above it, which
+    are the model's own."""
     scan = _Scan(answer)
     body = answer[: scan.list_start]
     if body == answer:
@@ -220,7 +219,7 @@ def without_definitions(answer: str) -> str:
 
 
 class _Catalogue:
-    """Sources by number and by what makes them one."""
+    """Sources by number and by identity."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self.key_by_number: dict[int, str] = {}
@@ -230,14 +229,14 @@ class _Catalogue:
             self.source_by_key.setdefault(key, source)
 
     def keys(self, numbers: Iterable[int]) -> list[str]:
-        """What the numbers mean, each once, in order of first mention."""
+        """Return the keys of the numbered sources, each once, in order of first mention."""
         keys = (self.key_by_number[number] for number in numbers if number in self.key_by_number)
         return list(dict.fromkeys(keys))
 
 
 class _Mark(Struct, frozen=True, kw_only=True):
-    """One bracket of citations and where it stands. A label names a definition; a mention is
-    what counts as citing."""
+    """One bracket of citations and its position. A label names a definition; a mention counts as a
+    citation."""
 
     start: int
     end: int
@@ -253,7 +252,8 @@ class _Mark(Struct, frozen=True, kw_only=True):
 
 
 class _Scan:
-    """Where an answer cites, and where the list of definitions begins that ends it."""
+    """The positions of an answer's citations, and the start of the list of definitions at its
+    end."""
 
     def __init__(self, answer: str) -> None:
         self._answer = answer
@@ -263,7 +263,7 @@ class _Scan:
         self.marks = list(self._find_marks())
 
     def _find_list(self) -> int:
-        """The start of the definitions at the end, with their continuations."""
+        """Return the start of the definitions at the end, with their continuation lines."""
         list_start = len(self._answer)
         for start, end in reversed(self._lines):
             line = self._masked[start:end]
@@ -278,7 +278,8 @@ class _Scan:
             line = self._masked[start:end]
             lead = _lead(line)
             in_list = start >= self.list_start
-            # In the list that ends an answer a definition may be an item; elsewhere it is bare.
+            # In the list at the end of an answer a definition may be a list item; elsewhere it is
+            # bare.
             is_definition = _defines(line) and (in_list or not line[:lead].strip())
             for match in _CITATION.finditer(line):
                 if not is_escaped(line, match.start()):
@@ -294,7 +295,7 @@ class _Scan:
 
     @property
     def has_own_list(self) -> bool:
-        """Whether the answer ends with links, without numbers, under a heading of sources."""
+        """Return whether the answer ends with unnumbered links under a heading of sources."""
         has_links = False
         for start, end in reversed(self._lines):
             line = self._masked[start:end]
@@ -307,7 +308,7 @@ class _Scan:
         return False
 
     def rewrite(self, new_number: Mapping[int, int]) -> str:
-        """The answer with new numbers, and with the definitions at its end in their order."""
+        """Return the answer with new numbers, and with the definitions at its end sorted."""
         labels = [m for m in self.marks if m.is_label and m.start >= self.list_start]
         bounds = [0, *(mark.line_start for mark in labels), len(self._answer)]
         body, *texts = self._renumber(bounds, new_number)
@@ -317,7 +318,7 @@ class _Scan:
         return body + _join_entries(entries)
 
     def _renumber(self, bounds: Sequence[int], new_number: Mapping[int, int]) -> Iterator[str]:
-        """The stretches between `bounds`, with new numbers."""
+        """Yield the stretches between `bounds`, with new numbers."""
         runs = deque(_runs(self.marks))
         for start, end in pairwise(bounds):
             pieces, end_of_last = [], start
@@ -326,7 +327,7 @@ class _Scan:
                 numbers = [
                     new_number.get(number, number) for mark in run for number in mark.numbers
                 ]
-                # Two in one at the start of a line and before a colon would read as a definition.
+                # Two in one at the start of a line and before a colon would look like a definition.
                 if not (run[0].opens_line and self._answer.startswith(":", run[-1].end)):
                     numbers = list(dict.fromkeys(numbers))
                 pieces.append(self._answer[end_of_last : run[0].start])
@@ -336,7 +337,7 @@ class _Scan:
 
 
 class _Entry(Struct, frozen=True, kw_only=True):
-    """One definition of the list that ends an answer."""
+    """One definition of the list at the end of an answer."""
 
     number: int
     is_known: bool
@@ -357,7 +358,8 @@ class _Entry(Struct, frozen=True, kw_only=True):
 
 
 def _join_entries(entries: Sequence[_Entry]) -> str:
-    """The definitions by number, each known one once. List markers and gaps keep their places."""
+    """Join the definitions by number, each known one once. List markers and gaps keep their
+    places."""
     numbers: set[int] = set()
     texts = []
     for entry in sorted(entries, key=lambda entry: entry.number):
@@ -370,7 +372,7 @@ def _join_entries(entries: Sequence[_Entry]) -> str:
 
 
 def _runs(marks: Iterable[_Mark]) -> Iterator[list[_Mark]]:
-    """Marks that stand side by side."""
+    """Yield runs of adjacent marks."""
     run: list[_Mark] = []
     for mark in marks:
         if run and run[-1].end != mark.start:
@@ -387,6 +389,6 @@ def _lead(line: str) -> int:
 
 
 def _defines(line: str) -> bool:
-    """Whether the line starts with one number and a colon."""
+    """Return whether the line starts with one number and a colon."""
     match = _CITATION.match(line, _lead(line))
     return bool(match and line.startswith(":", match.end()) and len(_NUMBER.findall(match[0])) == 1)

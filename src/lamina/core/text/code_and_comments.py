@@ -1,4 +1,4 @@
-"""Where the code and the comments of a Markdown text are.
+"""Locates and masks the code and the comments of a Markdown text.
 
 Laws: time is proportional to the length of the text, whatever it contains. Masked text keeps its
 length and its newlines. Comments, `%% so %%` or `<!-- so -->`, may span several lines; one that is
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from lamina.core.text.characters import splice
 
-# What may stand before a fence: quote and list markers, any indentation.
+# Prefixes allowed before a fence: quote and list markers, any indentation.
 _FENCE = re.compile(
     r"(?P<lead>(?:[ \t]*+(?:>|[-*+](?=[ \t])|[0-9]{1,9}[.)](?=[ \t])))*+)[ \t]*+"
     r"(?P<fence>`{3,}+(?=[^`]*\Z)|~{3,}+)"
@@ -37,7 +37,7 @@ class Fence(Struct, frozen=True):
     indent: int
 
     def holds(self, line: str) -> bool:
-        """Return whether a following line is in the block; one that leaves its quote or list is
+        """Return whether a following line is in the block; a line that leaves its quote or list is
         not."""
         if self.is_quoted:
             return line.lstrip().startswith(">")
@@ -66,7 +66,7 @@ def find_fence(line: str) -> Fence | None:
 
 def mask_code(markdown: str) -> tuple[str, str]:
     """Return `markdown` with NUL for every character of its code (newlines and length stay), and
-    the fence still open at its end for whatever is written below, if any."""
+    the fence that is still open at its end for any text appended later, if any."""
     pieces: list[str] = []
     block: list[str] = []  # the lines a code span may reach over
     fence: Fence | None = None
@@ -96,7 +96,7 @@ def mask_code(markdown: str) -> tuple[str, str]:
 
 
 def line_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Return where each line starts and ends, including its line feed."""
+    """Yield the start and end of each line, including its line feed."""
     start = 0
     while start < len(text):
         end = text.find("\n", start) + 1 or len(text)
@@ -105,7 +105,8 @@ def line_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _mask_spans(block: str) -> str:
-    """A run of backticks opens a code span that ends at the next run of the same length."""
+    """Mask code spans: a run of backticks opens one, and the next run of the same length ends
+    it."""
     if "`" not in block:
         return block
     runs = [match.span() for match in _TICKS.finditer(block)]

@@ -1,4 +1,4 @@
-"""The beginning and the end of a text that is too long.
+"""Shortens a text that is too long to its beginning and its end.
 
 Law: a cut text says so, and how long it was.
 """
@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 def cut_text(text: str, limit: int, describe_rest: Callable[[int, int], str] | None = None) -> str:
     """Return the text, or its beginning and end with a note between them; never longer than
-    `limit`. `describe_rest` describes how to read what is between two places of the text; the note
-    includes that."""
+    `limit`. `describe_rest` says how to read the text between two positions; the note includes
+    that."""
     if len(text) <= limit:
         return text
     end = len(text)
@@ -17,7 +17,7 @@ def cut_text(text: str, limit: int, describe_rest: Callable[[int, int], str] | N
     room = limit - len(_make_note(text, limit, describe_rest(end, end) if describe_rest else ""))
     if room < 2:
         return text[:limit]
-    # The beginning says what a result is about, the end how it turned out.
+    # The beginning shows the subject of a result, the end its outcome.
     tail = room // 4
     first, last = room - tail, end - tail
     note = _make_note(text, limit, describe_rest(first, last) if describe_rest else "")
@@ -25,7 +25,7 @@ def cut_text(text: str, limit: int, describe_rest: Callable[[int, int], str] | N
 
 
 def brief(text: str, width: int = 0) -> str:
-    """Return a text on one line; with at most `width` characters, if given."""
+    """Return a text on one line, of at most `width` characters if given."""
     line = " ".join(text.split())
     return line if not width or len(line) <= width else f"{line[: width - 1].rstrip()}…"
 

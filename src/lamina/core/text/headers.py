@@ -1,16 +1,16 @@
-"""The lines of ours by which a model knows what follows them.
+"""Defines the header lines by which a model recognises the content that follows them.
 
-Law: attached text cannot imitate one of them. Whatever is written here is guarded by its opening:
-the guard (`core/text/renderer.py`) is made from these values, so that a header that changes, or a
-new one, cannot be left open.
+Law: attached text cannot imitate one of them. Every header here is guarded by its opening: the
+guard (`core/text/renderer.py`) is built from these values, so that a changed or new header cannot
+be left unguarded.
 """
 
 from msgspec import Struct
 
 
 class Header(Struct, frozen=True):
-    """A line that begins with `opening`, behind `lead`, and goes on with `rest`. Attached text that
-    has a line with this opening gets it escaped; of headings, at `any_level`."""
+    """A line that begins with `opening`, after `lead`, and continues with `rest`. A line of
+    attached text with this opening is escaped; for headings, at `any_level`."""
 
     opening: str
     rest: str = ""
@@ -31,7 +31,7 @@ CHANGED = Header("Changed since it was last shown", "; the version below replace
 ABSENT = Header("Attached, but not included here:", "\n")
 IN_FORCE = Header("Rules and references in force", " from here on:\n")
 NONE_IN_FORCE = Header("No rules or references are in force", " from here on.")
-# Not why: a summary is carried from one cut to the next, and each may have another reason.
+# The reason is left out: a summary is carried from cut to cut, and each may have another reason.
 EARLIER = Header("[Earlier messages were removed", ". What they were about:]")
 UNDER_WAY = Header("The question that is being worked on:")
 LIBRARY = Header(

@@ -1,4 +1,4 @@
-"""Words that a caller passes by name.
+"""Checks the names of keyword arguments passed by a caller.
 
 Law: an unknown word is refused with the closest known one.
 """

@@ -1,9 +1,9 @@
-"""Amounts of money for people.
+"""Formats amounts of money for display.
 
-Law: an amount reads the same everywhere, here and in the web app (`lib/numbers.ts`).
+Law: an amount is displayed the same everywhere, here and in the web app (`lib/numbers.ts`).
 """
 
-# What six digits would show as zero.
+# Smaller amounts would round to zero at six digits.
 MIN_SHOWN = 5e-7
 
 
@@ -20,5 +20,5 @@ def dollars(amount: float) -> str:
 
 
 def dollar_range(low: float, high: float) -> str:
-    """Return a price that is not known exactly."""
+    """Return a price range, for a price that is not known exactly."""
     return dollars(high) if low == high else f"{dollars(low)} to {dollars(high)}"

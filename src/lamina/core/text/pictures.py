@@ -1,9 +1,9 @@
-"""The pictures of a note: those that it refers to, and those that it embeds as data URIs.
+"""Finds the pictures in a note: those it refers to, and those embedded as data URIs.
 
 Laws: time is proportional to the length of the note, whatever it contains. Anything in code or in a
 comment is not a reference. Nothing is opened here: a reference is text until a workspace reads it.
-Where a few words replace the bytes of a picture, the text keeps its lines. Such bytes are an image
-to a model or nothing, never text: a photo would be a hundred thousand tokens.
+Where a few words replace the bytes of a picture, the text keeps its lines. A model gets such bytes
+as an image or not at all, never as text: a photo would be a hundred thousand tokens.
 """
 
 import html
@@ -54,7 +54,7 @@ _TITLE = re.compile(
 _PLAIN = re.compile(r"[^\s()\\]++")
 # Deeper nesting is not a destination; the limit also keeps the scan linear.
 _MAX_DEPTH = 8
-# How much of a description is examined.
+# The maximum examined length of a description.
 _MAX_ALT = 1_000
 
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
@@ -112,8 +112,8 @@ def locate_pictures(markdown: str) -> tuple[PicturePlace, ...]:
 
 
 def locate_definitions(markdown: str) -> tuple[PicturePlace, ...]:
-    """Return the targets that lines like `[name]: target` define for pictures and links, and
-    where."""
+    """Return the targets that lines like `[name]: target` define for pictures and links, with their
+    places."""
     definitions = _find_definitions(markdown, _mask(markdown)) if "]:" in markdown else {}
     return tuple(
         PicturePlace(reference=_refer(target.target), start=target.start, end=target.end)
@@ -128,7 +128,7 @@ def _mask(markdown: str) -> str:
 
 
 def _locate_images(markdown: str, text: str) -> list[PicturePlace]:
-    """Yield images in Markdown's forms; `text` is the note with its code and comments masked."""
+    """Yield images in Markdown syntax; `text` is the note with its code and comments masked."""
     places: list[PicturePlace] = []
     open_brackets: list[int] = []  # where an image's `![` stands; -1 for a plain bracket
     definitions: Mapping[str, _Definition] | None = None if "]:" in text else {}
@@ -184,7 +184,7 @@ def _locate_images(markdown: str, text: str) -> list[PicturePlace]:
 
 
 def _locate_tags(markdown: str, text: str) -> Iterator[PicturePlace]:
-    """Yield images in HTML."""
+    """Yield images in HTML syntax."""
     for tag in _TAG.finditer(text):
         attributes = {
             match[1].lower(): html.unescape(match[2].strip("\"'").strip())
@@ -283,7 +283,7 @@ def _is_data(target: str) -> bool:
 
 
 _MAX_DESCRIPTION = 200
-# Shorter data needs no more room than the words about it; no real picture is that short.
+# Shorter data needs no more room than its description; no real picture is that short.
 _LONGEST_KEPT = 64
 _NAMES = {"svg+xml": "SVG", "x-icon": "ICO", "vnd.microsoft.icon": "ICO"}
 _NO_DIGIT = re.compile(r"[^A-Za-z0-9+/_-]")

@@ -1,8 +1,8 @@
-"""Items and layers to text.
+"""Renders items and layers as text.
 
-Laws: rendering is one-way, nothing here parses what it rendered. Attached content cannot close
-its wrapper nor imitate our own markers: just the colliding marker is escaped, so benign content
-is byte for byte what the file holds. Nothing random: a nonce would kill prefix sharing.
+Laws: rendering is one-way, nothing here parses rendered text. Attached content can neither close
+its wrapper nor imitate our own markers: only the colliding marker is escaped, so benign content
+stays byte for byte that of the file. Nothing is random: a nonce would prevent prefix sharing.
 """
 
 import re
@@ -31,7 +31,7 @@ from lamina.core.values.message import Context, ToolText, Use
 LIBRARY_HEADER = headers.LIBRARY.text
 QUERY_FRAME = headers.QUERY.text
 
-# What a search block is made of; see `citations`, where it is rendered.
+# The elements of a search block; see `citations`, where it is rendered.
 SEARCH_TAGS = (
     "search_instruction", "search_documents", "search_document", "search_text",
     "source_catalogue", "citation_rules",
@@ -40,17 +40,17 @@ _ITEM_TAGS = {tag for row in TRAITS.values() for tag in (row.tag, row.shape_tag)
 _TAGS = tuple(sorted(_ITEM_TAGS)) + (
     "embedded_note", "project_system_prompt", "project_context", "saved_memories",
 )  # fmt: skip
-# All of these are looked for in folded text. Possessive (`*+`), so that hostile runs of white space
-# cost linear time. Too many slashes, or the wrong ones, may still be understood.
+# All of these are searched for in folded text. Possessive (`*+`), so that hostile runs of white
+# space cost linear time. Too many slashes, or the wrong ones, may still be understood.
 _SLASH = r"/\\\u2044\u2215\u29f8"
 _CLOSES = rf"\s*+[{_SLASH}]"
 _CLOSES_CONTENT = rf"{_CLOSES}[\s{_SLASH}]*+content\b"
-# A model sees a new line where any of these stands, so a marker may not follow one.
+# A model sees a new line after any of these characters, so no marker may follow one.
 _BREAKS = r"\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
 
 
 def _loosely(phrase: str) -> str:
-    """A phrase whatever its blanks are, also none beside a mark."""
+    """Return a pattern of a phrase with any blanks between words, or none next to a mark."""
     words = re.findall(r"\w+|[^\w\s]| \Z", phrase)
     loose = r"\s*+".join(re.escape(word) if word != " " else r"(?<=\s)" for word in words)
     return re.sub(r"(?<=\w)\\s\*\+(?=\w)", r"\\s++", loose)
@@ -62,8 +62,8 @@ def _opening(header: headers.Header) -> str:
     return rf"#{{1,6}}\s*+{_loosely(header.opening.lstrip('# '))}\b"
 
 
-# Behind a break: text is searched with one in front of it, which is much faster than `^`; so is a
-# look at the first character before all of them are tried.
+# After a break: text is searched with a break in front of it, which is much faster than `^`; so is
+# checking the first character before trying all of them.
 _FIRSTS = re.escape("".join(sorted({header.opening[0] for header in headers.HEADERS})))
 _OPENINGS = dict.fromkeys(map(_opening, headers.HEADERS))
 _PHRASE_STARTS = re.compile(
@@ -76,19 +76,19 @@ _KEYS = {kind: re.compile(row.key_pattern, re.DOTALL) for kind, row in TRAITS.it
 
 
 def attachment_rank(item: ItemId, shape: Shape) -> int:
-    """Where an attachment of this kind stands among those of one turn."""
+    """Return the rank of this kind of attachment among those of one turn."""
     return SHAPE_RANKS[shape] if shape != "attached" else TRAITS[kind_of(item)].rank
 
 
 def escape_content(text: str, *tags: str) -> str:
-    """`text` with the markers escaped that would close its wrapper or pass for ours."""
+    """Return `text` with all markers escaped that would close its wrapper or imitate ours."""
     return _escape(text, _openings(_TAGS + SEARCH_TAGS, tags, _CLOSES_CONTENT))
 
 
 @lru_cache(maxsize=64)
 def _openings(ours: tuple[str, ...], named: tuple[str, ...], closes: str) -> re.Pattern[str]:
-    """A `<` that begins one of these tags, or one of `closes`. Names given by others may go on
-    with a dot or a dash."""
+    """Match a `<` that begins one of these tags, or one of `closes`. Names given by others may
+    continue with a dot or a dash."""
     names = [rf"{re.escape(tag)}\b" for tag in ours]
     names += [rf"{re.escape(fold_text(tag))}(?![\w.-])" for tag in named]
     return re.compile(rf"<(?=[\s{_SLASH}]*+(?:{'|'.join(names)})|{closes})", re.IGNORECASE)
@@ -103,7 +103,8 @@ def _escape(text: str, openings: re.Pattern[str], *, phrases: bool = True) -> st
     if folded is not text and folded != text:
         places = source_positions(text, folded)
         marks = {places[at]: opening for at, opening in marks.items()}
-        # As it stands, too: what nobody sees may also end a name that would go on without it.
+        # Checked unfolded, too: an invisible character may also end a name that would continue
+        # without it.
         marks |= {match.start(): "<" for match in openings.finditer(text)}
     if not marks:
         return text
@@ -112,7 +113,7 @@ def _escape(text: str, openings: re.Pattern[str], *, phrases: bool = True) -> st
 
 
 def label_of(item: ItemId) -> str:
-    """How a person and the model call an item: its path, URL or name."""
+    """Return an item's label for people and models: its path, URL or name."""
     kind, key = kind_of(item), key_of(item)
     traits = TRAITS.get(kind)
     if traits and traits.label and (parts := _key_parts(kind, key)):
@@ -121,13 +122,13 @@ def label_of(item: ItemId) -> str:
 
 
 def _key_parts(kind: ItemKind, key: str) -> dict[str, str]:
-    """The parts of a key by their names; none if it is not as keys of its kind are."""
+    """Return the parts of a key by their names; none if it does not match its kind's pattern."""
     match = _KEYS[kind].fullmatch(key)
     return match.groupdict() if match else {}
 
 
 def one_line(value: str) -> str:
-    """A name on one line that cannot close the element it stands in."""
+    """Return a name on one line that cannot close its enclosing element."""
     line = _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), value)
     return _escape(line, _openings(_TAGS + SEARCH_TAGS, (), _CLOSES), phrases=False)
 
@@ -137,7 +138,7 @@ def _list_line(value: str) -> str:
 
 
 def render_item(item: Item, words: Wording, shape: Shape = "attached") -> str:
-    """The block of one item as it stands in a message or in the library."""
+    """Render an item as its block in a message or in the library."""
     traits = TRAITS[item.kind]
     tag = traits.shape_tag if shape == traits.shape else traits.tag
     head, content = _head(item, traits), escape_content(item.content)
@@ -148,19 +149,19 @@ def render_item(item: Item, words: Wording, shape: Shape = "attached") -> str:
     return "\n".join([f"<{tag}>", *lines, f"</{tag}>"])
 
 
-# What stands for a picture where the model cannot see any.
+# Replaces a picture for models that cannot see any.
 UNSEEN_PICTURE = "[An image, which this model cannot see.]"
 
 
 def _say_unseen(count: int, shows_some: bool, words: Wording) -> str:
-    """The line below a content that refers to pictures which are not there."""
+    """Return the line below content that refers to missing pictures."""
     more = " more" if shows_some else ""
     line = words.unseen_picture if count == 1 else words.unseen_pictures
     return line.format(count=count, more=more)
 
 
 def _head(item: Item, traits: KindTraits) -> Iterator[tuple[Element, str]]:
-    """The elements in front of an item's content."""
+    """Yield the elements before an item's content."""
     parts = _key_parts(item.kind, item.key)
     path = parts.get("path", item.key)
     for name in traits.head:
@@ -180,14 +181,15 @@ def _head(item: Item, traits: KindTraits) -> Iterator[tuple[Element, str]]:
 
 
 def render_bare(item: Item) -> str | None:
-    """The original request form of rules and references, which has no wrapper."""
+    """Render rules and references as in the original request format, without a wrapper."""
     if item.kind not in GUIDE_KINDS:
         return None
     return TRAITS[item.kind].body.format(escape_content(item.content)).strip()
 
 
 def render_names(context: Context, *, in_library: bool) -> str:
-    """What a turn says of its attachments besides the text of the new ones; empty if nothing."""
+    """Render what a turn says about its attachments, apart from the text of new ones; empty if
+    there is nothing to say."""
     sections = []
     if names := [_name_line(use) for use in context.uses if use.form == "named"]:
         find = headers.IN_LIBRARY if in_library else headers.ABOVE
@@ -217,9 +219,9 @@ def _bullets(labels: Iterable[str]) -> str:
 
 
 def render_tool_texts(texts: Sequence[ToolText]) -> str:
-    """Results of planned tools, one wrapper each."""
+    """Render the results of planned tools, one wrapper each."""
     tags = tuple(_tool_tag(text.name) for text in texts)
-    # A search block has markers of its own; it was escaped when it was rendered.
+    # A search block has its own markers; it was escaped when it was rendered.
     openings = _openings(_TAGS, tags, _CLOSES_CONTENT)
     blocks = [
         f"{open_block(tag, text.time_range)}\n{_escape(text.text, openings)}\n</{tag}>"
@@ -229,7 +231,7 @@ def render_tool_texts(texts: Sequence[ToolText]) -> str:
 
 
 def open_block(tag: str, time_range: str = "") -> str:
-    """The tag that opens a tool's block, with the time that it was for, if it was for one."""
+    """Return the opening tag of a tool's block, with its time range, if any."""
     if not time_range:
         return f"<{tag}>"
     value = _CONTROLS.sub(" ", time_range).replace("&", "&amp;").replace('"', "&quot;")
@@ -237,7 +239,7 @@ def open_block(tag: str, time_range: str = "") -> str:
 
 
 def _tool_tag(name: str) -> str:
-    """A tool's name as a tag; one that reads as a tag of ours says what it is."""
+    """Return a tool's name as a tag; a name that looks like one of our tags is marked as a tool."""
     tag = "".join(sign if sign in ".-" or _is_in_tag(sign) else "_" for sign in name) or "tool"
     is_ours = fold_text(tag).lower() in (*_TAGS, *SEARCH_TAGS, "content")
     return f"tool_{tag}" if is_ours else tag
@@ -248,7 +250,8 @@ def _is_in_tag(character: str) -> bool:
 
 
 def render_project(base: str, system_prompt: str | None, context: str | None) -> str:
-    """L1 of a project: base prompt, then the project's own blocks; what is missing has no block."""
+    """Render L1 of a project: base prompt, then the project's own blocks; missing parts have no
+    block."""
     parts = [base.strip()]
     for tag, text in (("project_system_prompt", system_prompt), ("project_context", context)):
         if text and text.strip():

@@ -1,10 +1,10 @@
-"""Long tool results, page by page: their numbered lines, by range or by what stands in them.
+"""Reads long tool results page by page, as numbered lines, by range or by search.
 
-Laws: a page holds lines exactly as they are; it is never over its limit, and says how much there
-is and how to go on. A line of the text cannot pass for one of ours: it has its number in front.
-Joined again, the lines are the text; one that is too long is broken, never inside a character.
-The time a search takes grows with the text and no faster, whatever is looked for: texts are found
-as they stand, in upper or lower case, and there are no regular expressions.
+Laws: a page contains lines exactly as they are; it never exceeds its limit, and states the total
+length and how to continue. A line of the text cannot pass for one of ours: it has a number in
+front. Joined again, the lines are the text; a line that is too long is broken, never inside a
+character. A search takes time proportional to the length of the text, whatever the query: strings
+are matched literally, ignoring case, and there are no regular expressions.
 """
 
 import re
@@ -21,12 +21,12 @@ from lamina.errors import UsageError
 WIDTH = 400
 _RANGE = re.compile(r"\s*(\d{0,9})\s*(?:(-|:|\.\.)\s*(\d{0,9})\s*)?", re.ASCII)
 _JOINER = "\u200d"
-# How far a break may go back so as not to part what belongs together.
+# How far back a break may move to keep characters together.
 _BACK = 16
 
 
 class NumberedLine(Struct, frozen=True, gc=False):
-    """A line, or a part of a long one: all parts but the first one continue it."""
+    """A line, or a part of a long one: all parts but the first continue it."""
 
     text: str
     continues: bool = False
@@ -40,7 +40,7 @@ class LineRange(Struct, frozen=True):
 
 
 def number_lines(text: str) -> list[NumberedLine]:
-    """The lines of a text, in order. There is always one."""
+    """Return the lines of a text, in order. There is always at least one."""
     lines: list[NumberedLine] = []
     for line in text.split("\n"):
         start = 0
@@ -53,8 +53,8 @@ def number_lines(text: str) -> list[NumberedLine]:
 
 
 def _break_point(line: str, latest: int) -> int:
-    """Where to break a line, so that no accent is parted from its letter and no part of an emoji
-    from the others."""
+    """Return where to break a line without separating an accent from its letter or the parts of an
+    emoji."""
     for at in range(latest, latest - _BACK, -1):
         is_joined = _JOINER in line[at - 1 : at + 1]
         if not is_joined and not unicodedata.category(line[at]).startswith("M"):
@@ -63,12 +63,12 @@ def _break_point(line: str, latest: int) -> int:
 
 
 def line_number(text: str, at: int) -> int:
-    """The number of the line that has the character at this place."""
+    """Return the number of the line with the character at this place."""
     return len(number_lines(text[: at + 1]))
 
 
 def join_lines(lines: list[NumberedLine]) -> str:
-    """The text of the lines."""
+    """Return the text of the lines."""
     return "".join(
         line.text if line.continues or not number else f"\n{line.text}"
         for number, line in enumerate(lines)
@@ -76,8 +76,8 @@ def join_lines(lines: list[NumberedLine]) -> str:
 
 
 def read_range(words: str, total: int) -> LineRange:
-    """The lines that `words` name: `120-180`, `120`, `120-`, or `-50` for the last 50; all of them,
-    if it is blank.
+    """Return the lines that `words` name: `120-180`, `120`, `120-`, or `-50` for the last 50; all
+    of them, if it is blank.
 
     Raises:
         UsageError: it names none that there are.
@@ -99,21 +99,22 @@ def read_range(words: str, total: int) -> LineRange:
 
 
 LONGEST = 400
-# What makes a text look like a regular expression.
+# Signs that a text may be a regular expression.
 _PATTERN = re.compile(r"[\\^$+?\[\](){}]|\.\*")
 
 
 class LineMatches(Struct, frozen=True):
-    """The numbers of the lines that have a text, from 1; `loose` says that they have its words, but
-    not in a row."""
+    """The numbers of the matching lines, from 1; with `loose`, they contain all the words, but not
+    in a row."""
 
     numbers: tuple[int, ...] = ()
     loose: bool = False
 
 
 def find_lines(lines: Sequence[NumberedLine], text: str) -> LineMatches:
-    """The lines that have `text` as it stands. If none has: those that have one of the texts that
-    `|` parts, with anything for every `*`; if none has that, those with all of its words.
+    """Return the lines that contain `text` literally. If none does: those that contain one of its
+    alternatives separated by `|`, with `*` matching anything; failing that, those with all of its
+    words.
 
     Raises:
         UsageError: it is blank, too long, or more than one line.
@@ -132,22 +133,23 @@ def find_lines(lines: Sequence[NumberedLine], text: str) -> LineMatches:
 
 
 def _pieces(part: str) -> list[str]:
-    """What stands between the `*` of a text; what every line has, if nothing else is in it."""
+    """Return the pieces between the `*` of a text; if it contains nothing else, a piece that
+    every line contains."""
     if not part.replace("*", "").strip():
         return [""] if "*" in part else []
     return [piece for piece in part.split("*") if piece]
 
 
 def looks_like_pattern(text: str) -> bool:
-    """Whether somebody may have meant a regular expression."""
+    """Return whether a text may have been meant as a regular expression."""
     return _PATTERN.search(text) is not None
 
 
 def _having(
     lines: Sequence[NumberedLine], choices: Sequence[Sequence[str]], *, in_order: bool = True
 ) -> Iterator[int]:
-    """The numbers of the lines that have all pieces of one of the choices. What was one long line
-    is looked through as one; of its parts those count in which the first piece begins."""
+    """Return the numbers of the lines that contain all pieces of one of the choices. A long line is
+    searched as a whole; of its parts, those in which the first piece begins are returned."""
     start = 0
     while start < len(lines):
         end = start + 1
@@ -179,7 +181,7 @@ def _parts_with(lines: Sequence[NumberedLine], parts: range, piece: str) -> list
 
 
 def _with_overlap(lines: Sequence[NumberedLine], at: int, stop: int, more: int) -> str:
-    """A part, and as much of what follows it as a piece that begins in it can reach."""
+    """Return a part, with as much of the following text as a piece that begins in it can reach."""
     after = ""
     for line in lines[at + 1 : stop]:
         if len(after) >= more:
@@ -190,28 +192,28 @@ def _with_overlap(lines: Sequence[NumberedLine], at: int, stop: int, more: int) 
 
 CONTEXT, MAX_CONTEXT = 2, 20
 NO_PATTERN = "; find does not support regular expressions, only * for anything and a|b for either"
-# How much of what was looked for is said again.
+# The maximum length of the query when it is repeated in an answer.
 _SHOWN = 80
 _PLAIN = frozenset("\t\n\v\f\r\x1b")
-# In data that is no text, more than one character in so many means nothing.
+# More than one unreadable character in this many marks data as binary.
 _ODD = 10
 
 
 class PageLimit(Struct, frozen=True, kw_only=True):
-    """How many tokens a page may have, and what counts them."""
+    """The maximum tokens of a page, and the function that counts them."""
 
     tokens: int
     count: Callable[[str], int]
 
 
 def is_readable(text: str) -> bool:
-    """Whether it is a text that has lines, and not data that was taken for one."""
+    """Return whether it is text with lines, rather than binary data taken for text."""
     odd = sum(1 for c in text if (c < " " and c not in _PLAIN) or c in "\x7f\ufffd")
     return odd * _ODD <= len(text)
 
 
 class ResultPages:
-    """The pages of one text. `handle` is what it is asked for by, `title` what it is."""
+    """The pages of one text, requested by `handle` and described by `title`."""
 
     def __init__(self, text: str, *, handle: str, title: str, limit: PageLimit) -> None:
         self._lines = number_lines(text)
@@ -222,7 +224,7 @@ class ResultPages:
         self._about = f"{handle}, {title}: {len(text):,} characters, {len(self._lines)} lines{note}"
 
     def read(self, lines: str = "") -> str:
-        """As many of these lines as a page holds, from the first one on.
+        """Return as many of these lines as fit on a page, from the first one on.
 
         Raises:
             UsageError: there are no such lines, or the first is larger than a page.
@@ -239,7 +241,8 @@ class ResultPages:
         return self._fill([(number,) for number in numbers], render)
 
     def find(self, text: str, lines: str = "", context: int = CONTEXT) -> str:
-        """As many of the lines that have `text` as a page holds, with `context` lines around each.
+        """Return as many of the lines that contain `text` as fit on a page, with `context` lines
+        around each.
 
         Raises:
             UsageError: there is nothing to look for, no such lines, or one is larger than a page.
@@ -286,7 +289,7 @@ class ResultPages:
         *,
         required: bool = True,
     ) -> str:
-        """The page with as many of the groups of lines, from the first one on, as it can hold.
+        """Return the page with as many groups of lines as fit, from the first one on.
 
         Raises:
             UsageError: it holds not even the first, and that is required.
@@ -300,7 +303,7 @@ class ResultPages:
                 break
             fitting, last = fitting + 1, rows[-1]
         while fitting and count(page := render(fitting)) > limit:
-            # Heads and feet are small: a few lines at most have to go.
+            # Headers and footers are small: a few lines at most have to be removed.
             fitting -= 1
         if fitting:
             return page

@@ -1,11 +1,11 @@
-"""What secrets of well-known kinds look like, where they are in a text, and the text without them.
+"""Finds secrets of well-known kinds in a text, and redacts them.
 
-Laws: every kind has a form of its own, or is found where a name says that it is a secret. The same
-text gives the same findings and the same redacted text. The replacement of a secret states its kind
-and nothing else: no digest that could be tried against a list. Redacted text contains no secrets. A
-part of a text is judged as a part of it: half a key is a secret where the whole one is. Patterns
-start with letters that are rare and are bounded, so that time is proportional to the length of the
-text, even for hostile runs.
+Laws: every kind has a pattern of its own, or is found where a name marks a secret. The same text
+yields the same findings and the same redacted text. The replacement of a secret states its kind and
+nothing else: no digest that could be tried against a list. Redacted text contains no secrets. A
+part of a text is judged as part of the whole: half a key is a secret if the whole key is. Patterns
+start with rare letters and are bounded, so that time is proportional to the length of the text,
+even for hostile runs.
 """
 
 import base64
@@ -27,7 +27,8 @@ Spans = Iterator[tuple[int, int]]
 
 
 class SecretKind(Struct, frozen=True, kw_only=True):
-    """A kind, what a text must contain in lower case if it has one at all, and how to find it."""
+    """A kind of secret, the lower-case hints without which a text cannot contain one, and its
+    finder."""
 
     name: str
     hints: tuple[str, ...]
@@ -48,7 +49,7 @@ def _tokens(name: str, prefix: str, body: str, *hints: str) -> SecretKind:
 
 
 def _values(name: str, pattern: str, *hints: str) -> SecretKind:
-    """Return a finder of the group `value` of `pattern`: a secret because of what precedes it."""
+    """Return a finder of the group `value` of `pattern`: a secret because of the text before it."""
     regex = re.compile(pattern)
 
     def find(text: str) -> Spans:
@@ -59,7 +60,7 @@ def _values(name: str, pattern: str, *hints: str) -> SecretKind:
     return SecretKind(name=name, hints=hints, find=find)
 
 
-# The characters of base64: a token that follows one of these is a piece of something longer.
+# The characters of base64: a token that follows one of these is part of something longer.
 _WORD = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 _STAND_INS = re.compile(
     r"x{4}|\*{3}|\.{3}|…|0{7}|1{5}|12345678|abcdefg|example|your|placeholder|redacted|dummy|sample|"
@@ -135,7 +136,7 @@ _TAIL_LINE = re.compile(r"[\s>#*|\"',+]{0,80}+([A-Za-z0-9+/]{1,100}+)={0,2}[\s\"
 
 
 def _tail_start(text: str, end: int) -> int | None:
-    """Return where the lines of a key start that ends at `end` and lost its beginning."""
+    """Return the start of the lines of a key that ends at `end` and lost its beginning."""
     first = None
     lowest = max(0, end - _MAX_KEY)
     at = text.rfind("\n", lowest, end)
@@ -213,12 +214,12 @@ def _address_passwords(text: str) -> Spans:
 
 
 def _is_template(value: str) -> bool:
-    """Return whether it is a placeholder: `$NAME`, `%s`, `{name}`, `[name]`."""
+    """Return whether a value is a placeholder: `$NAME`, `%s`, `{name}`, `[name]`."""
     return bool(re.fullmatch(r"\$\w+|%[sdv]|.*[{}()].*|\[\w+\]", value))
 
 
 def _near(context: str, kind: SecretKind) -> SecretKind:
-    """Return a kind that only counts where its vendor is mentioned."""
+    """Return a kind that only counts near a mention of its vendor."""
 
     def find(text: str) -> Spans:
         return kind.find(text) if context in text.lower() else iter(())
@@ -228,7 +229,7 @@ def _near(context: str, kind: SecretKind) -> SecretKind:
 
 _HEX = "[0-9a-f]"
 _TEXT = "[A-Za-z0-9]"
-# What random text has and words do not.
+# Features of random text that words do not have.
 _SOON_A_DIGIT = "(?=[A-Za-z-]{0,24}[0-9])"
 _SIGN = r"[\"']?[\s:=,\"'|]{1,6}"
 _AWS_NAMES = "(?i:secret_?access_?key|aws_?secret_?key)"
@@ -304,7 +305,7 @@ def find_secrets(text: str) -> tuple[SecretFinding, ...]:
     """Return the secrets in `text`, in order; none overlaps another."""
     findings: tuple[SecretFinding, ...] = ()
     rest = text
-    # One that touches another is recognised only after the other is removed.
+    # A secret that touches another is recognised only after the other is removed.
     for _ in range(MAX_LOOKS):
         more = _find(rest)
         if not more:
@@ -341,8 +342,8 @@ def redact(text: str, findings: Sequence[SecretFinding]) -> str:
 
 
 def cut_excerpt(text: str, findings: Sequence[SecretFinding], start: int, end: int) -> Excerpt:
-    """Return the part of a text from one place to another; `findings` are those of the whole text.
-    A secret of several lines has a mark in each of them, so that lines keep their numbers."""
+    """Return the part of a text between two places; `findings` are those of the whole text. A
+    secret of several lines has a mark in each of them, so that line numbers stay the same."""
     inside = [finding for finding in findings if finding.start < end and finding.end > start]
     part = text[start:end]
     if not inside:
@@ -371,8 +372,8 @@ def _by_line(text: str, finding: SecretFinding) -> Iterator[SecretFinding]:
 
 
 def list_pieces(text: str, findings: Sequence[SecretFinding]) -> dict[str, str]:
-    """Return the lines of secrets, each with the mark for it: for values that were parsed from a
-    text and are spelled differently there."""
+    """Return the lines of secrets, each with its mark: for values parsed from a text and spelled
+    differently there."""
     pieces: dict[str, str] = {}
     for finding in findings:
         for line in text[finding.start : finding.end].split("\n"):
@@ -385,12 +386,12 @@ _SHORTEST_PIECE = 6
 
 
 def count_marks(text: str) -> int:
-    """Return how often a text says that a secret was left out."""
+    """Return how often a text contains a redaction mark."""
     return len(_MARK.findall(text)) if "[" in text else 0
 
 
 def describe_secrets(secrets: Sequence[str]) -> str:
-    """Return how many secrets of which kinds there are, for a person."""
+    """Describe the number and kinds of secrets, for display."""
     counts = Counter(secrets)
     kinds = ", ".join(kind if count == 1 else f"{count} x {kind}" for kind, count in counts.items())
     return f"{len(secrets)} secret{'' if len(secrets) == 1 else 's'} ({kinds})"
@@ -399,7 +400,7 @@ def describe_secrets(secrets: Sequence[str]) -> str:
 def _small(text: str) -> str:
     """Return `text` in lower case, with every letter in its place."""
     small = text.lower()
-    # A few letters become two; only plain ones are searched for.
+    # Lower-casing turns a few letters into two; only plain ones are searched for.
     return small if len(small) == len(text) else text.translate(_ASCII_SMALL)
 
 
@@ -423,7 +424,7 @@ def _without_overlaps(findings: list[SecretFinding]) -> tuple[SecretFinding, ...
 
 # -- values that are called secrets --------------------------------------------------------------
 
-# By what they have in common: where that is missing, so are all of them.
+# Hints they have in common: where these are missing, so are all values.
 _NAMES = {
     "pass": ("password", "passwd", "passphrase"),
     "pwd": ("pwd",),
@@ -444,7 +445,7 @@ _VALUE = re.compile(
 )
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _HEX_VALUE = re.compile(r"[0-9a-f]{32,128}", re.IGNORECASE)
-# Names of things, places and calls: words with something between them.
+# Names of things, places and calls: words with separators.
 _PLAIN_WORD = r"(?:[A-Za-z]++[0-9]{0,3}+|[A-Za-z][0-9]{1,4}[A-Za-z]|[0-9]{1,4}+)"
 _WORDY = re.compile(rf"[._:/-]*+(?:{_PLAIN_WORD}[._:/@#%&?=+-]++)*+(?:{_PLAIN_WORD})?[._:/|-]*")
 _CODE = re.compile(
@@ -458,7 +459,7 @@ _MARK = re.compile(rf"\[redacted:\s*(?:{_ALL_KINDS})\s*\]", re.IGNORECASE)
 
 
 def _assigned(text: str, small: str) -> Iterator[SecretFinding]:
-    """Return values of names like `password` that look machine-generated."""
+    """Yield values of names like `password` that look machine-generated."""
     for name in (name for part, names in _NAMES.items() if part in small for name in names):
         # Plain searches for plain names: a pattern of them all is ten times slower.
         at = small.find(name)

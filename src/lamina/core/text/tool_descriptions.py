@@ -1,8 +1,8 @@
-"""What a tool does and accepts, in few words: as a person would write it, not as a JSON Schema.
-Tools that a result loads are described this way to a model that cannot load them.
+"""Describes briefly, in plain words instead of a JSON Schema, what a tool does and accepts. Tools
+loaded by a result are described this way to a model that cannot load them.
 
-Law: nothing of the schema is lost. What words cannot express stays as the schema it is. Only a
-signature has less: names, types and what is required, in one line; if there are very many, not all.
+Law: nothing of the schema is lost. Parts that words cannot express stay as schema. Only a signature
+has less: names, types and required arguments, in one line; if there are very many, not all.
 """
 
 import re
@@ -17,15 +17,15 @@ from lamina.core.values.message import LoadedTool
 
 _PLAIN = ("type", "description", "enum", "default", "title")
 _WORDS = {"string", "integer", "number", "boolean", "null"}
-# Keys of the whole schema that say nothing about its parts.
+# Top-level schema keys that say nothing about the parts.
 _FRAME = {"type", "properties", "required", "additionalProperties", "title", "$schema"}
-# How much of a description a brief one quotes: its first sentence, up to this many characters.
+# The maximum length of the first sentence quoted in a brief description.
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[。！？])")
 _LONGEST_SENTENCE = 160
-# For arguments: the length of a brief schema's signature in characters, and how many choices one
+# For arguments: the length of a brief schema's signature in characters, and how many choices it
 # shows.
 _LONGEST_ARGUMENTS, _MAX_CHOICES = 2_000, 12
-# Where another word of a name starts: after a sign, or with a capital.
+# Where another word of a name starts: after a punctuation mark, or at a capital.
 _NEXT_WORD = re.compile(r"[^\W_][\W_]+(?=[^\W_])|[a-z0-9](?=[A-Z])")
 
 
@@ -50,7 +50,7 @@ def _signature(schema: dict[str, Any]) -> str:
 
 
 def first_sentence(description: str) -> str:
-    """Return what a brief description says about a tool."""
+    """Return a description's first sentence, as used in a brief description."""
     lines = description.strip().splitlines()
     sentence = _SENTENCE_END.split(lines[0], maxsplit=1)[0].strip() if lines else ""
     if len(sentence) > _LONGEST_SENTENCE:
@@ -59,12 +59,12 @@ def first_sentence(description: str) -> str:
 
 
 def is_one_word(name: str) -> bool:
-    """Return whether a tool's name is a single word, which is too little information."""
+    """Return whether a tool's name is a single word, which says too little."""
     return _NEXT_WORD.search(name) is None
 
 
 def brief_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema that says as much as a signature does: names, types and what is required;
+    """Return a schema with the information of a signature: names, types and required arguments;
     with very many arguments or choices, not all."""
     required = _required(schema)
     brief: dict[str, Any] = {
@@ -96,8 +96,7 @@ def _required(schema: dict[str, Any]) -> list[Any]:
 
 
 def _main_fields(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return all arguments or, if there are very many, as many as there is room for, required ones
-    first."""
+    """Return all arguments or, if there are very many, as many as fit, required ones first."""
     fields, first = _fields(schema), _required(schema)
     room = _LONGEST_ARGUMENTS
     taken: set[str] = set()
@@ -116,7 +115,7 @@ def _type_name(schema: Any) -> str:
 
 
 def describe_arguments(schema: dict[str, Any]) -> str:
-    """Return the arguments of a tool, one per line; or its schema, if that says more than their
+    """Return the arguments of a tool, one per line; or its schema, if that says more than the
     list."""
     properties = schema.get("properties", {})
     required = schema.get("required", [])
@@ -152,7 +151,7 @@ def _line(name: str, schema: dict[str, Any], required: bool) -> str:
 
 
 def _kind(schema: dict[str, Any]) -> str | None:
-    """Return a type in words; None if words are not enough."""
+    """Describe a type in words; None if words are not enough."""
     type_name = schema.get("type", "any")
     if set(schema) <= {*_PLAIN, "items"} and type_name == "array":
         item = schema.get("items", {})
@@ -173,7 +172,7 @@ def _json(value: Any) -> str:
 
 
 def render_loaded(text: str, tools: Sequence[LoadedTool], words: Wording) -> str:
-    """The `text` of a result, and behind it what it would load."""
+    """Return the `text` of a result, followed by descriptions of the tools it would load."""
     items = [
         Item(
             id=tool.item,

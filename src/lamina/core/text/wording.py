@@ -1,8 +1,8 @@
-"""The sentences of ours that a model reads and that change with the renderer.
+"""Defines our sentences that a model reads and that change with the renderer.
 
-Laws: the words of a renderer never change. A session is read to by one renderer until its cache is
-dead anyway, so that better words move nobody's prefix. An answer that the journal keeps as it was
-given, such as that of a tool, is never worded again and needs no row here.
+Laws: the words of a renderer never change. A session keeps its renderer until its cache is lost
+anyway, so that better words move nobody's prefix. Text that the journal stores verbatim, such as a
+tool's answer, is never reworded and needs no row here.
 """
 
 from msgspec import Struct
@@ -16,12 +16,12 @@ class Wording(Struct, frozen=True, kw_only=True):
     use_tool_arguments: str
     find_tools: str
     find_tools_query: str
-    # What messages and the system prompt say.
+    # Sentences in messages and the system prompt.
     rules: str
     unseen_picture: str
     unseen_pictures: str
     use_loaded: str
-    # What becomes of calls.
+    # Outcomes of calls.
     use_tool_wrong: str
     call_cut_short: str
     call_superseded: str
@@ -180,7 +180,7 @@ still applies, and move what has been finished since to Done.""",
     goal_in_earlier="See the earlier summary under Critical Context.",
     went_on="Continued.",
 )
-# The second renderer has another order, and the words of the first.
+# The second renderer has another order, with the words of the first.
 _WORDINGS = {1: _FIRST, 2: _FIRST, 3: _THIRD}
 
 
