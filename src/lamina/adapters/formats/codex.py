@@ -103,7 +103,7 @@ def _item(line: JsonLine) -> Object:
 
 
 def _prompt_fields(meta: Object) -> tuple[str, ...]:
-    """The header fields that contain only the system prompt."""
+    """Return the header fields that contain only the system prompt."""
     instructions = object_in(meta, "base_instructions")
     if text_in(instructions, "text"):
         return ("base_instructions",) if len(instructions) == 1 else ()

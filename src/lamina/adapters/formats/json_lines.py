@@ -286,7 +286,7 @@ class _Reader:
 
     @cached_property
     def _heads(self) -> set[tuple[str, ...]]:
-        """Return the beginnings of whole records in this file."""
+        """The beginnings of whole records in this file."""
         values = (value[0] for value in self._values if isinstance(value, tuple))
         return {head_of(value) for value in values if isinstance(value, dict)}
 

@@ -1,4 +1,4 @@
-"""Refuses requests and blocks that Anthropic's API refuses, in the same words.
+"""Refuses requests and blocks that Anthropic's API refuses, using the API's wording.
 
 Laws: a request that passes here is one that the API accepts; nothing more is required than the API
 requires. Thinking that this server signed must come back unchanged. Another server's signature

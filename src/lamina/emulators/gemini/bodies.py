@@ -1,5 +1,5 @@
 """Reads Gemini requests as strictly as the API does, and refuses them with the API's statuses,
-words and waiting times.
+messages and waiting times.
 """
 
 import re

@@ -1,8 +1,8 @@
 """Renders and reads the hidden comment, which preserves everything that the visible part would
 lose.
 
-Laws: unedited parts of the visible form are restored exactly; where a person edited a part, the
-edit wins. Nothing in the comment can close it.
+Laws: unedited visible parts are restored exactly; if a person edited a part, the edit wins. Nothing
+in the comment can close it.
 """
 
 import re

@@ -374,8 +374,8 @@ class GeminiClient:
     # -- the SDK ---------------------------------------------------------------------------------
 
     def sdk(self) -> Any:
-        """The SDK's client, over our own connections: if aiohttp is installed, the SDK would use
-        that, which raises different errors."""
+        """Return the SDK's client, over our own connections: if aiohttp is installed, the SDK would
+        use that, which raises different errors."""
         if self._sdk is None:
             try:
                 import httpx2

@@ -26,7 +26,7 @@ CONTROL_TOKEN_TYPE = 3  # token type in GGUF
 
 
 class LlamaServerConfig(Struct, frozen=True, kw_only=True):
-    """How to run a model. The window applies to each slot."""
+    """Settings for running a model. The window applies to each slot."""
 
     path: Path
     window: int
