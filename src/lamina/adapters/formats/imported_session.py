@@ -6,8 +6,8 @@ from lamina.core.values.entry import Entry
 
 
 class ImportProblem(Struct, frozen=True, kw_only=True):
-    """A deviation or loss during import. `line` counts from 1, or is None if no line is concerned.
-    `what` is a fixed code for programs: about the file (`torn`, `unreadable`, `glued`,
+    """Content that could not be imported unchanged. `line` counts from 1, or is None if no line is
+    concerned. `what` is a fixed code for programs: about the file (`torn`, `unreadable`, `glued`,
     `not_an_object`, `nul_bytes`, `encoding`, `mended`), the tree (`missing_parent`, `cycle`,
     `duplicate`, `no_header`), calls (`orphan_result`, `missing_result`, `unpaired`), content kept
     as data (`unknown_type`, `unknown_role`, `unknown_block`, `unreadable_patch`, `refused`), and
