@@ -1,7 +1,6 @@
-"""Servers that speak a vendor's wire on the loopback and account for its cache by its rules.
+"""Loopback servers that emulate vendors' wires and account for their caches by the vendors' rules.
 
-They do not depend on Lamina's ledger: the cost of a request follows from the bytes on the wire
-alone.
+They do not depend on Lamina's ledger: a request's cost follows from the bytes on the wire alone.
 
 Private: see `lamina` for what is public.
 """

@@ -1,8 +1,8 @@
-"""Sources of an emulator's answers: an echo, a script, or the embedded model; also values that fit
-a JSON Schema.
+"""Provides an emulator's answers: an echo, a script, or the embedded model; also values that fit a
+JSON Schema.
 
-Law: the same schema and words give the same value. It is the smallest valid one: required fields
-only, the first alternative, the low end of a range; its texts are the given words.
+Law: the same schema and words produce the same value. It is the smallest valid one: required fields
+only, the first alternative, the low end of a range; its strings are the given words.
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -18,19 +18,19 @@ from lamina.core.values.wire import TextPiece
 from lamina.errors import UsageError
 
 Schema = Mapping[str, Any]
-# An example for each format.
+# An example of each string format.
 _FORMATS = {
     "date": "2026-01-01", "date-time": "2026-01-01T00:00:00Z", "time": "00:00:00Z",
     "duration": "P1D", "email": "somebody@example.com", "hostname": "example.com",
     "ipv4": "192.0.2.1", "ipv6": "2001:db8::1", "uri": "https://example.com/",
     "uuid": "00000000-0000-4000-8000-000000000000",
 }  # fmt: skip
-# How deep a self-referring schema is followed before optional parts are left out.
+# How deep a self-referencing schema is followed before optional parts are left out.
 _DEEPEST = 8
 
 
 def make_instance(schema: Any, words: str) -> Any:
-    """Return a value that is valid by `schema`, with `words` as its texts."""
+    """Return a value that is valid by `schema`, with `words` as its strings."""
     return _Maker(schema if isinstance(schema, Mapping) else {}, words).make(schema, 0)
 
 
@@ -73,7 +73,7 @@ class _Maker:
                 return self._words
 
     def _resolve(self, schema: Schema) -> Schema:
-        """The schema with its references and `allOf` parts merged in."""
+        """Return the schema with its references and `allOf` parts merged in."""
         for _ in range(_DEEPEST):
             if not isinstance(schema.get("$ref"), str):
                 break
@@ -92,7 +92,7 @@ class _Maker:
         return found if isinstance(found, Mapping) else {}
 
     def _simplest(self, choices: Any, depth: int) -> Any:
-        """The first choice; at great depth, one without nested values."""
+        """Return the first choice; at great depth, one without nested values."""
         if depth < _DEEPEST:
             return choices[0]
         plain = [choice for choice in choices if _kind(self._resolve(choice)) != "object"]
@@ -133,7 +133,7 @@ def _number(schema: Schema, *, whole: bool) -> float | int:
     if "minimum" not in schema and "exclusiveMinimum" not in schema:
         least = min(least, most)
     if least > most:
-        # What stands between two limits that are excluded.
+        # A value between two exclusive limits.
         between = (schema.get("exclusiveMinimum", 0) + schema.get("exclusiveMaximum", 0)) / 2
         least = schema.get("maximum", between)
     if step:
@@ -151,14 +151,15 @@ def _merge(schema: Schema, other: Schema) -> dict[str, Any]:
     return merged
 
 
-# Who wrote a message.
+# The author of a message.
 EmulatedRole = Literal["system", "user", "assistant", "tool"]
 
 
 class EmulatedRequest(Struct, frozen=True, kw_only=True):
-    """The parts of a request that an answer depends on: the messages, the tools that may be called
-    with their schemas, and what the answer must be. `called` are the tools called since the
-    question; with `must_call` one must be called; `schema` is that of a text that must be JSON."""
+    """The parts of a request that an answer depends on: the messages, the callable tools with their
+    schemas, and the requirements on the answer. `called` contains the tools called since the
+    question; with `must_call` one must be called; `schema` is that of an answer that must be
+    JSON."""
 
     messages: tuple[tuple[EmulatedRole, str], ...]
     tools: Mapping[str, dict[str, Any]] = {}
@@ -178,9 +179,9 @@ class EmulatedCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class EmulatedAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An answer: thinking, text and calls in that order, and with `then` a continuation in the same
-    message, if the vendor supports it (Anthropic; others leave it out). `display` is Anthropic's
-    setting for showing the thinking. `pieces` splits its text at spaces for streaming."""
+    """An answer: thinking, text and calls in that order; `then` continues it in the same message,
+    if the vendor supports that (Anthropic; others leave it out). `display` is Anthropic's setting
+    for showing the thinking. `pieces` splits its text at spaces for streaming."""
 
     text: str = ""
     thinking: str = ""
@@ -201,13 +202,13 @@ class AnswerSource(Protocol):
 
 
 async def ask(source: AnswerSource, request: EmulatedRequest) -> EmulatedAnswer:
-    """Return a source's answer, made to meet the request's requirements, as vendors do with
-    models."""
+    """Return a source's answer, adjusted to meet the request's requirements, which vendors enforce
+    on their models."""
     answer = await source.answer(request)
     if any(part.calls for part in answer.parts()):
         return answer
     if request.must_call and request.tools:
-        # One after the other; the last one is where frameworks put the tool that ends a run.
+        # Called one after the other; the last is where frameworks put the tool that ends a run.
         names = list(request.tools)
         name = next((name for name in names if name not in request.called), names[-1])
         arguments = make_instance({"type": "object"} | request.tools[name], answer.text)
@@ -236,7 +237,7 @@ class EchoAnswers:
 
 
 class ScriptedAnswers:
-    """Gives answers in order, and starts over after the last one."""
+    """Returns answers in order, and starts over after the last one."""
 
     def __init__(self, answers: Iterable[EmulatedAnswer | str]) -> None:
         self._answers = [
@@ -253,7 +254,7 @@ class ScriptedAnswers:
 
 
 def read_answers(path: Path) -> ScriptedAnswers:
-    """Read answers from a JSON list of texts or `{text, thinking, calls}`.
+    """Read answers from a JSON list of strings or `{text, thinking, calls}`.
 
     Raises:
         UsageError: the file is not such a list.

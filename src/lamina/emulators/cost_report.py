@@ -1,4 +1,4 @@
-"""What an application would have paid: one row per request, and the total."""
+"""Reports the cost of an application's requests: one row per request, and the total."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -15,8 +15,8 @@ _TOKENS = ("input", "cached", "written", "output")
 
 
 class CostRow(Struct, frozen=True, kw_only=True):
-    """One request. `uncached_cost` is the cost without a cache; `missed` says why no more was read
-    from it. Costs are None if the model's price is unknown."""
+    """One request. `uncached_cost` is its cost without a cache; `missed` says why no more was read
+    from the cache. Costs are None if the model's price is unknown."""
 
     number: int
     at: float
@@ -29,8 +29,8 @@ class CostRow(Struct, frozen=True, kw_only=True):
 
 
 class CostTotal(Struct, frozen=True, kw_only=True):
-    """All requests together; costs exclude the `unpriced` ones, and are None if there are no
-    others."""
+    """All requests together; costs exclude the `unpriced` ones, and are None if all are
+    unpriced."""
 
     requests: int
     input: int
@@ -80,7 +80,7 @@ class CostReport:
         )
 
     def as_text(self) -> str:
-        """A table, for people."""
+        """Return a human-readable table."""
         heads = ("#", "model", *_TOKENS, "$", "why not more")
         lines: list[Sequence[str]] = [heads]
         for row in self.rows:

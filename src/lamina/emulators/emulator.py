@@ -1,4 +1,4 @@
-"""What the emulators share: a clock that can be moved ahead, faults, answers, a report,
+"""Shared parts of the emulators: a clock that can be moved ahead, faults, answers, a report,
 connections, serving.
 """
 
@@ -33,7 +33,7 @@ async def hang_up(request: Request) -> None:
     """Close the connection in the middle of an exchange, like a failing network."""
     cycle: Any = getattr(request.receive, "__self__", None)
     cycle.transport.abort()
-    # It takes the server a moment to notice.
+    # The server takes a moment to notice.
     while not cycle.disconnected:  # noqa: ASYNC110 - there is no event for it
         await anyio.sleep(0.001)
 
@@ -64,12 +64,12 @@ class MovableClock:
 
 
 class Emulator(ABC):
-    """A vendor's server. Subclasses add its routes to `/report` (`?format=text`) and, for POST,
-    `/emulator/clock` (`{"move": seconds}`) and `/emulator/fault` (`{"fault": "429*2"}`).
+    """A vendor's server. Subclasses add the vendor's routes to `/report` (`?format=text`) and, for
+    POST, `/emulator/clock` (`{"move": seconds}`) and `/emulator/fault` (`{"fault": "429*2"}`).
     `abandoned_count` counts the clients that left before their answer was complete."""
 
     vendor: ClassVar[str]
-    # The media type of an answer with nothing in it.
+    # The media type of an empty answer.
     empty_type: ClassVar[str | None] = None
 
     def __init__(
@@ -89,10 +89,10 @@ class Emulator(ABC):
 
     @abstractmethod
     def routes(self) -> Sequence[Route]:
-        """The routes of the vendor's own API."""
+        """Return the routes of the vendor's own API."""
 
     def refuse_path(self, request: Request, status: int) -> Response:
-        """The vendor's answer for an unknown path (404) or method (405)."""
+        """Return the vendor's answer for an unknown path (404) or method (405)."""
         return JSONResponse({"error": f"{request.method} {request.url.path}"}, status)
 
     async def _refuse_path(self, request: Request, error: Exception) -> Response:
@@ -136,7 +136,8 @@ class Emulator(ABC):
         self.report.add(self.clock.now(), target, Usage(), status=status, missed=reason)
 
     async def fail(self, fault: FaultKind | None, request: Request) -> Response | None:
-        """What any vendor's server sends instead of an answer; None for other faults."""
+        """Return the response that any vendor's server sends instead of an answer; None for other
+        faults."""
         match fault:
             case "html":
                 return HTMLResponse(BAD_GATEWAY_HTML)

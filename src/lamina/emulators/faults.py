@@ -1,4 +1,4 @@
-"""Faults on demand: what can go wrong with a provider."""
+"""Emulates provider faults on demand."""
 
 from collections.abc import Iterable
 from typing import Literal, get_args
@@ -40,10 +40,10 @@ class EmulatedFault(Struct, frozen=True, kw_only=True):
 
 
 def parse_fault(text: str) -> EmulatedFault:
-    """`KIND`, `KIND*TIMES` or `KIND*TIMES@SKIP`, as on the command line.
+    """Parse `KIND`, `KIND*TIMES` or `KIND*TIMES@SKIP`, as on the command line.
 
     Raises:
-        UsageError: it has another form.
+        UsageError: the format is invalid.
     """
     head, _, skip = text.partition("@")
     kind, _, times = head.partition("*")
@@ -54,7 +54,7 @@ def parse_fault(text: str) -> EmulatedFault:
 
 
 class FaultQueue:
-    """The faults still to come, in order."""
+    """The remaining faults, in order."""
 
     def __init__(self, faults: Iterable[EmulatedFault] = ()) -> None:
         self._waiting: list[FaultKind | None] = []
@@ -67,7 +67,7 @@ class FaultQueue:
         self._after[fault.kind] = fault.retry_after
 
     def next(self) -> FaultKind | None:
-        """The fault of the current request, if any."""
+        """Return the current request's fault, if any."""
         return self._waiting.pop(0) if self._waiting else None
 
     def retry_after(self, kind: FaultKind) -> float:

@@ -1,8 +1,8 @@
-"""Where programs on this machine keep their sessions.
+"""Finds the session files of other programs on this machine.
 
-Laws: only existing files are listed, and nothing is opened here: the code that opens a file checks
-that it is a regular file. Links to folders are not followed. A program's own environment variables
-for its folder take precedence over the usual place.
+Laws: only existing files are listed, and none is opened: the code that opens a file checks that it
+is a regular file. Links to folders are not followed. A program's own environment variables for its
+folder take precedence over the default location.
 """
 
 import os
@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from lamina.adapters.formats.opencode_store import is_storage
 
-# Files that hold requests, by their endings.
+# Extensions of files that may contain requests.
 SUFFIXES = (".jsonl", ".json", ".har", ".db", ".ndjson", ".log")
-# Folders of a store without sessions.
+# Store folders that contain no sessions.
 _SKIPPED = (
     "node_modules", ".git", ".obsidian", ".trash", "blobs", "todos", "shell-snapshots",
     "file-history", "memory",

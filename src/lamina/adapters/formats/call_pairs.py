@@ -1,11 +1,10 @@
-"""Calls and their results, paired and in order.
+"""Pairs tool calls with their results and puts them in order.
 
 Laws: a message that calls tools is followed by the results of its calls, and by nothing else until
-all are there; vendors refuse any other order. What breaks the law in a foreign file is repaired so
-that the model still sees it: a result without its call becomes a text of the user, and a call
-without its result gets one that says so. Results of parallel calls are in the order of the calls.
-The tree does not change: results on one line of it are reordered, unless a branch starts between
-them.
+all are there; vendors refuse any other order. Violations in a foreign file are repaired so that the
+model still sees the content: a result without a call becomes user text, and a call without a result
+gets one that says so. Results of parallel calls are in the order of the calls. The tree does not
+change: results on one of its lines are reordered, unless a branch starts between them.
 """
 
 from collections import Counter
@@ -28,7 +27,7 @@ class _Messages(Protocol):
 
 
 def waiting_calls(messages: _Messages) -> dict[str, str]:
-    """The calls at the end of `messages` that have no result yet: ids and tool names."""
+    """Return the calls at the end of `messages` that have no result yet: ids and tool names."""
     answered_ids: set[str] = set()
     index = len(messages) - 1
     while index >= 0 and messages[index].role == "tool":
@@ -46,8 +45,8 @@ def results_of(message: Message) -> tuple[ToolResult, ...]:
 def split_results(
     results: Iterable[ToolResult], waiting: Mapping[str, str]
 ) -> tuple[list[ToolResult], list[ToolResult]]:
-    """Split results into those that a call waits for, in the order of the calls and with tool
-    names, and the others."""
+    """Split results into those that answer a waiting call, in call order and with tool names, and
+    the rest."""
     fitting: dict[str, ToolResult] = {}
     orphans: list[ToolResult] = []
     for result in results:
@@ -60,7 +59,7 @@ def split_results(
 
 
 def orphan_text(result: ToolResult) -> Text:
-    """A result without its call, as text from the user."""
+    """Return a result that has no call as user text."""
     tool = f" of {result.name}" if result.name else ""
     return Text(f"[A tool result{tool} whose call is not part of this conversation]\n{result.text}")
 
@@ -73,7 +72,8 @@ def missing_results(waiting: Mapping[str, str]) -> tuple[ToolResult, ...]:
 
 
 def pair_calls(messages: Sequence[Message]) -> tuple[tuple[Message, ...], list[str]]:
-    """Return messages that keep the law, and the repairs made. Calls at the very end may wait."""
+    """Return messages that satisfy the law, and the repairs made. Calls at the very end may
+    wait."""
     paired_messages: list[Message] = []
     repairs: list[str] = []
     for message in messages:
@@ -100,8 +100,8 @@ _ASIDE = (CustomEntry, InfoEntry, LabelEntry)
 
 
 def order_results(entries: Sequence[Entry]) -> tuple[list[Entry], dict[str, str]]:
-    """Return the entries, parents first, with their results in order; and for each moved result,
-    its old entry with the new one."""
+    """Return the entries, parents first, with their results in order; also map each moved result's
+    old entry to its new one."""
     ordered = {entry.id: entry for entry in entries}
     moves: dict[str, str] = {}
     for calls, run in _runs(entries):

@@ -1,10 +1,10 @@
-"""Sessions of Claude Code.
+"""Imports Claude Code sessions.
 
-Laws: lines with one `message.id` are one answer; its place is that of its first line, its usage
-that of its last, whose `output_tokens` is a snapshot of the stream and is marked as one. Results of
-one answer follow one another, although in the file each is a child of its call's line. A side chain
-is a branch that the session does not continue. A compaction is the line with `isCompactSummary`, on
-the path named by `logicalParentUuid` of the preceding boundary.
+Laws: lines with the same `message.id` are one answer: its position is that of the first line, its
+usage that of the last, whose `output_tokens` is a streaming snapshot and is marked as one. Results
+of one answer follow one another, although in the file each is a child of its call's line. A side
+chain is a branch that the session does not continue. A compaction is the line with
+`isCompactSummary`, on the path named by `logicalParentUuid` of the preceding boundary.
 """
 
 from typing import Any
@@ -50,7 +50,7 @@ def looks_like_claude_code(value: Object) -> bool:
 
 
 class _Group(Struct, frozen=True, kw_only=True):
-    """The lines of one entry: those of one answer, or a single other line."""
+    """The lines of one entry: all lines of an answer, or a single other line."""
 
     lines: tuple[JsonLine, ...]
     unread_line: UnreadLine | None = None
@@ -190,7 +190,7 @@ class _Importer:
             self.builder.report(line, "missing_summary", "a compaction that has no summary")
 
     def _lone(self, line: JsonLine, nearest: str) -> str:
-        """Place a line that has no place in the tree where the file has it."""
+        """Place a line without a parent at its position in the file."""
         value = line.value
         name = text_in(value, "summary", "customTitle", "aiTitle")
         if value.get("type") in ("summary", "custom-title", "ai-title") and name:
@@ -240,7 +240,8 @@ class _Importer:
         return place
 
     def _rest(self, value: Object) -> Object:
-        """The fields of a line that our entries lack; the obvious ones only if unexpected."""
+        """Return the fields of a line that our entries lack; the obvious ones only if
+        unexpected."""
         rest = without(value, *_PLACE) | {"uuid": value.get("uuid")}
         role = object_in(value, "message").get("role")
         if role not in (value.get("type"), None):
@@ -252,8 +253,8 @@ class _Importer:
         return rest
 
     def _behind_results(self, value: Object, parent: str, calls: set[str]) -> tuple[str, bool]:
-        """Return where results of `calls` go. Those of one answer are siblings in the file; here
-        they follow one another, unless one is a second try, which is a branch."""
+        """Return where results of `calls` go. Results of one answer are siblings in the file; here
+        they follow one another, unless one is a second attempt, which becomes a branch."""
         builder = self.builder
         answer = builder.find(_parent(value)) or parent
         for place in (parent, answer):
@@ -278,7 +279,7 @@ class _Importer:
         if first.get("model") != last.get("model"):
             rest["model"] = first.get("model")
         if len(group.lines) > 1:
-            # Of the other lines, the fields that differ from the first.
+            # For the remaining lines, only the fields that differ from the first.
             shell = _shell(line.value)
             rest["merged"] = [
                 {key: field for key, field in _shell(line.value).items() if shell.get(key) != field}
@@ -300,12 +301,12 @@ class _Importer:
 
 
 def _shell(value: Object) -> Object:
-    """A line without the content of its message."""
+    """Return a line without its message content."""
     message = object_in(value, "message")
     return {**value, "message": {key: field for key, field in message.items() if key != "content"}}
 
 
-# -- the fields of a line that describe requests ---------------------------------------------------
+# -- line fields that describe requests ------------------------------------------------------------
 
 
 class ClaudeBlock(Struct):
@@ -343,7 +344,7 @@ class ClaudeThinking(Struct):
 
 
 class ClaudeLine(Struct, rename="camel"):
-    """The fields of a line that the doctor reads; it skips everything else."""
+    """The line fields that the doctor reads; all others are skipped."""
 
     type: str | None = None
     subtype: str | None = None

@@ -1,8 +1,8 @@
-"""Sessions of Codex (`rollout-*.jsonl`).
+"""Imports Codex sessions (`rollout-*.jsonl`).
 
-Laws: the file is a single line of events. Consecutive items from the model are one message; the
-usage of a request belongs to the last message before its `token_count` event. A result directly
-follows its call, even if the file has something in between. Events are kept as data: they repeat
+Laws: the file is a single sequence of events. Consecutive items from the model are one message; a
+request's usage belongs to the last message before its `token_count` event. A result directly
+follows its call, even if the file has something in between. Events are kept as data, as they repeat
 the items.
 """
 
@@ -91,7 +91,7 @@ def import_codex(file: JsonLinesFile, session: str) -> ImportedSession:
 
 
 def _around(line: JsonLine) -> Object:
-    """The fields of a line other than its payload."""
+    """Return the fields of a line other than its payload."""
     if "payload" not in line.value:
         return {}
     is_known = line.value.get("type") in _KINDS
@@ -103,7 +103,7 @@ def _item(line: JsonLine) -> Object:
 
 
 def _prompt_fields(meta: Object) -> tuple[str, ...]:
-    """The header fields that contain only the system prompt."""
+    """Return the header fields that contain only the system prompt."""
     instructions = object_in(meta, "base_instructions")
     if text_in(instructions, "text"):
         return ("base_instructions",) if len(instructions) == 1 else ()
@@ -111,7 +111,7 @@ def _prompt_fields(meta: Object) -> tuple[str, ...]:
 
 
 def _collect(records: list[LineRecord]) -> tuple[list[_Step], dict[int, Object]]:
-    """Collect the steps of a session, and the usage of answers by index."""
+    """Collect a session's steps, and the usage of answers by index."""
     steps: list[_Step] = []
     usage: dict[int, Object] = {}
     open_answer: _Step | None = None
@@ -261,8 +261,8 @@ class _Importer:
             builder.report(line.number, "unreadable_entry", "a compaction that leaves nothing")
             builder.keep_data("compacted", line.value, line=line.number)
             return
-        # The patch contains the items; the fields around them, and a summary that the history
-        # repeats, are kept beside it.
+        # The patch contains the items; the surrounding fields, and a summary that duplicates the
+        # history, are kept separately.
         rest = without(payload, "type") | _around(line)
         if not history:
             rest.pop("message")
@@ -273,14 +273,14 @@ class _Importer:
 
 
 def _is_plain(item: Any) -> bool:
-    """Whether an item is only text, so that its message is complete."""
+    """Return whether an item is plain text, so that its message is complete."""
     if not isinstance(item, dict) or item.keys() - {"type", "role", "content"}:
         return False
     is_message = item.get("type") == "message" and item.get("role") in ("user", "assistant")
     return is_message and not content_beyond_text(item.get("content"))
 
 
-# -- the fields of a line that describe requests ---------------------------------------------------
+# -- line fields that describe requests ------------------------------------------------------------
 
 
 class CodexTokens(Struct, omit_defaults=True):
@@ -322,7 +322,7 @@ class CodexPayload(Struct):
 
 
 class CodexLine(Struct):
-    """The fields of a line that the doctor reads; it skips everything else."""
+    """The line fields that the doctor reads; all others are skipped."""
 
     timestamp: str | float | None = None
     type: str | None = None

@@ -1,6 +1,6 @@
-"""Reads the contents of messages, as pi, Anthropic and OpenAI write them, into blocks.
+"""Reads message content written by pi, Anthropic and OpenAI into blocks.
 
-Laws: one reader serves all three, since no term means different things in them. Unknown fields and
+Laws: one reader handles all three, since no term has conflicting meanings. Unknown fields and
 blocks are kept in `rest` by the block's index; an unknown block is also reported.
 """
 
@@ -29,7 +29,7 @@ _PROVIDERS = {"google": "gemini", "gemini": "gemini", "anthropic": "anthropic", 
 
 
 class ForeignMessage(Struct, frozen=True, kw_only=True):
-    """A message, and the fields that ours lacks (None if there are none)."""
+    """A message, and its fields that our type lacks (None if there are none)."""
 
     message: Message
     rest: Any = None
@@ -44,7 +44,7 @@ class MessageContent(Struct, frozen=True, kw_only=True):
 def read_content(
     content: Any, builder: SessionBuilder, line: int | None, provider: str = ""
 ) -> MessageContent:
-    """Read the blocks of a message's content: a text, a list of parts, or one part."""
+    """Read the blocks of a message's content: a string, a list of parts, or one part."""
     if content is None:
         return MessageContent()
     if isinstance(content, str):
@@ -72,7 +72,7 @@ def read_content(
 def _read_part(
     part: Any, index: int, builder: SessionBuilder, line: int | None, provider: str
 ) -> tuple[Block | None, Any]:
-    """Read the block of a part, and the fields that the block lacks."""
+    """Read the block in a part, and the fields that the block lacks."""
     kind = part.get("type") if isinstance(part, dict) else None
     if kind in _TEXTS and isinstance(part.get("text"), str):
         return Text(part["text"]), without(part, "type", "text")
@@ -108,7 +108,7 @@ def _read_part(
 
 
 def _beside_image(part: Object) -> Object:
-    """A part without its base64."""
+    """Return a part without its base64 data."""
     rest = without(part, "type", "source", "data", "mimeType", "media_type", "image_url")
     source = without(object_in(part, "source"), "data", "media_type")
     if source.get("type") == "base64":
@@ -142,14 +142,15 @@ def read_data_url(url: str, builder: SessionBuilder, line: int | None) -> Image 
 def read_result(
     value: Object, call: str, name: str, error: str, builder: SessionBuilder, line: int | None
 ) -> ToolResult:
-    """Read a result with its content in `content`; the other arguments are names of its fields."""
+    """Read a result with its content in `content`; the other arguments are the names of its
+    fields."""
     text, is_error = result_text(value.get("content"), builder, line), value.get(error) is True
     call_id = text_in(value, call)
     return ToolResult(call_id=call_id, name=text_in(value, name), text=text, is_error=is_error)
 
 
 def result_text(content: Any, builder: SessionBuilder, line: int | None) -> str:
-    """The text of a tool's result. Images are kept as bytes, with text in their place."""
+    """Return the text of a tool result. Images are stored as bytes and replaced by text."""
     if isinstance(content, str):
         return content
     inner = read_content(content, builder, line)
@@ -161,14 +162,14 @@ def result_text(content: Any, builder: SessionBuilder, line: int | None) -> str:
             builder.report(line, "image", "a tool's image is kept as a blob, not in the result")
             picture = block.picture
             texts.append(f"[image {picture.media_type}, sha256 {picture.digest}, not shown]")
-    # Unknown parts are part of the result all the same.
+    # Unknown parts still belong to the result.
     texts += [_dump(part) for part in inner.rest.values() if isinstance(part, dict)
               and part.get("type") not in (None, *_TEXTS, "image")]  # fmt: skip
     return "\n".join(texts)
 
 
 def content_beyond_text(content: Any) -> Object:
-    """The content of a result, unless it is all text and so in the result already."""
+    """Return a result's content, unless it is all text and thus already in the result."""
     parts = content if isinstance(content, list) else [content]
     plain = all(
         part is None or isinstance(part, str)
@@ -176,7 +177,7 @@ def content_beyond_text(content: Any) -> Object:
             and isinstance(part["text"], str))
         for part in parts
     )  # fmt: skip
-    # Images are already blobs; their base64 is not kept as well.
+    # Images are already blobs; their base64 is not stored again.
     return {} if plain else {"content": [part for part in parts if not _is_image(part)]}
 
 
@@ -185,7 +186,7 @@ def _is_image(part: Any) -> bool:
 
 
 def write_arguments(arguments: Any) -> str:
-    """A call's arguments as JSON text: as the model wrote it, if the file has that."""
+    """Return a call's arguments as JSON text, as the model wrote it if the file has that."""
     if isinstance(arguments, str):
         return arguments or "{}"
     return _dump(arguments if arguments is not None else {})
@@ -195,11 +196,11 @@ def _dump(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-# -- around messages -----------------------------------------------------------------------------
+# -- messages, usage, targets and tools ------------------------------------------------------------
 
 
 def messages_of(role: str, content: MessageContent) -> list[Message]:
-    """One or two messages: results come first, since earlier calls wait for them."""
+    """Return one or two messages: results come first, since earlier calls wait for them."""
     messages = [Message(role="tool", blocks=content.results)] if content.results else []
     if content.blocks or not content.results:
         is_answer = role == "assistant"
@@ -208,7 +209,7 @@ def messages_of(role: str, content: MessageContent) -> list[Message]:
 
 
 def read_usage(usage: Mapping[str, Any]) -> Usage | None:
-    """Read Anthropic's and pi's figures, whose input excludes cached tokens."""
+    """Read Anthropic's and pi's usage figures, whose input excludes cached tokens."""
     if not usage:
         return None
     cached_tokens = count_in(usage, "cache_read_input_tokens", "cacheRead")
@@ -227,7 +228,7 @@ def read_usage(usage: Mapping[str, Any]) -> Usage | None:
 
 
 def read_openai_usage(usage: Mapping[str, Any]) -> Usage | None:
-    """Read the figures of OpenAI's APIs and Codex, whose input includes cached tokens."""
+    """Read usage figures from OpenAI's APIs and Codex, whose input includes cached tokens."""
     if not usage:
         return None
     details = object_in(usage, "prompt_tokens_details") or object_in(usage, "input_tokens_details")
@@ -242,12 +243,12 @@ def read_openai_usage(usage: Mapping[str, Any]) -> Usage | None:
 
 
 def provider_of(name: str) -> str:
-    """Our name for a provider; an unknown one keeps its own."""
+    """Return our name for a provider, or its own if unknown."""
     return _PROVIDERS.get(name, name)
 
 
 def target_of(provider: str, model: str) -> str:
-    """`provider:model` in our names; an unknown provider counts as OpenAI-compatible."""
+    """Return `provider:model` in our names; an unknown provider counts as OpenAI-compatible."""
     if not model.strip():
         return ""
     return f"{_PROVIDERS.get(provider, 'compatible')}:{model}"
@@ -277,7 +278,7 @@ def read_tools(tools: Any) -> tuple[tuple[ToolDefinition, ...], list[Any]]:
 
 
 def join_texts(content: Any) -> str:
-    """The text of a content, ignoring everything else."""
+    """Return the text in a message's content, ignoring everything else."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else [content]

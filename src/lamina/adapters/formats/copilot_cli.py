@@ -1,7 +1,7 @@
-"""Sessions of GitHub's Copilot CLI: events `{type, data, id, timestamp, parentId}`.
+"""Imports GitHub Copilot CLI sessions: events `{type, data, id, timestamp, parentId}`.
 
-Law: only what is certain becomes part of a context: messages of the user and the model, calls and
-their results, and changes of the model. Every other event is kept as data in its place.
+Law: only events with a certain meaning become part of a context: user and model messages, calls and
+their results, and model changes. Every other event is kept as data at its position.
 """
 
 from typing import Any
@@ -142,7 +142,7 @@ def _is_call(request: Any) -> bool:
 
 
 def _says_more(request: Object) -> bool:
-    """Whether a call has fields that ours lacks."""
+    """Return whether a call has fields that our type lacks."""
     return bool(without(request, "toolCallId", "name", "arguments"))
 
 
@@ -156,7 +156,7 @@ def _result(builder: SessionBuilder, data: Object, line: int) -> dict[str, Any]:
     return {"message": Message(role="tool", blocks=(result,)), "rest": rest}
 
 
-# -- the fields of a line that describe requests ---------------------------------------------------
+# -- line fields that describe requests ------------------------------------------------------------
 
 
 class CopilotData(Struct, rename="camel", omit_defaults=True):
@@ -174,7 +174,7 @@ class CopilotData(Struct, rename="camel", omit_defaults=True):
 
 
 class CopilotLine(Struct):
-    """The fields of a line that the doctor reads; it skips everything else."""
+    """The line fields that the doctor reads; all others are skipped."""
 
     type: str | None = None
     id: str | None = None
@@ -183,7 +183,7 @@ class CopilotLine(Struct):
 
 
 def read_copilot_usage(figures: Object) -> Usage:
-    """What an `assistant.usage` event counts, whose input includes what was cached."""
+    """Read the figures in an `assistant.usage` event, whose input includes cached tokens."""
     return Usage(
         input=count_in(figures, "inputTokens"),
         cached=count_in(figures, "cacheReadTokens"),

@@ -41,15 +41,15 @@ _FORMATS = (
     _Format(name="Gemini CLI", matches=looks_like_gemini, import_file=import_gemini_cli),
     _Format(name="request log", matches=looks_like_request_log, import_file=import_request_log),
 )
-# Enough to tell; a file of 100,000 lines is not looked at twice.
+# Enough for detection; a file of 100,000 lines is not read twice.
 _VOTERS = 200
 
 
 def import_session(data: bytes, *, name: str, session: str) -> ImportedSession:
-    """Import the session in a file of another system, as entries of a session with id `session`.
+    """Import the session in another program's file, as entries of a session with id `session`.
 
     Raises:
-        UsageError: the content has no known format; `name` is what the error calls the file.
+        UsageError: the content has no known format; `name` is used for the file in the message.
     """
     file = _read_file(data)
     objects = [line.value for line in file.lines[:_VOTERS]]
@@ -65,7 +65,7 @@ def import_session(data: bytes, *, name: str, session: str) -> ImportedSession:
 
 
 def _read_file(data: bytes) -> JsonLinesFile:
-    """Read a document over many lines as one object, and everything else line by line."""
+    """Read a multi-line document as one object, and everything else line by line."""
     head = data[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
     if head.startswith(b"{") and head[1:].lstrip(b" \t").startswith((b"\n", b"\r")):
         try:

@@ -1,12 +1,12 @@
-"""Sessions of Gemini CLI (`~/.gemini/tmp/*/chats/session-*`): one JSON document, or one record per
-line.
+"""Imports Gemini CLI sessions (`~/.gemini/tmp/*/chats/session-*`): one JSON document, or one record
+per line.
 
-Laws: a document is `{sessionId, messages}`; in the newer form the first line has the document's
+Laws: a document is `{sessionId, messages}`. In the newer format the first line has the document's
 other fields, each message is a line, the last line with an id counts, `$set` changes earlier lines,
 and `$rewindTo` takes back the message it names and everything after it. An answer with calls
 becomes an answer followed by their results, as they were sent. The program's notes to its user are
-data, and so is what was taken back. Thoughts are summaries of thinking and are kept beside the
-answer: the model never saw them again.
+data, as are messages taken back. Thoughts are summaries of thinking and are kept beside the answer:
+the model never saw them again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ TYPES = ("user", "gemini", "info", "error", "warning")
 
 
 class GeminiRecord(Struct, frozen=True, kw_only=True):
-    """A message as it is stored, and its line."""
+    """A message as stored, and its line."""
 
     line: int
     value: Object
@@ -45,7 +45,7 @@ class GeminiRecord(Struct, frozen=True, kw_only=True):
 
 class GeminiSession(Struct, frozen=True, kw_only=True):
     """A session's own fields with their line, its messages, and everything else: messages taken
-    back or replaced, and the lines that did so."""
+    back or replaced, and the lines responsible."""
 
     info: Object
     line: int | None
@@ -58,7 +58,7 @@ class GeminiSession(Struct, frozen=True, kw_only=True):
 
 
 def looks_like_gemini(value: Object) -> bool:
-    """Whether an object is such a session, or a line of one."""
+    """Return whether an object is a Gemini CLI session, or a line of one."""
     if "sessionId" in value and ("projectHash" in value or "startTime" in value):
         return "uuid" not in value
     if "$set" in value or "$rewindTo" in value:
@@ -68,7 +68,7 @@ def looks_like_gemini(value: Object) -> bool:
 
 
 def read_gemini_session(lines: Sequence[JsonLine]) -> GeminiSession:
-    """Read the session from these lines."""
+    """Read the session in these lines."""
     reader = _Reader()
     for line in lines:
         reader.add(line)
@@ -131,7 +131,7 @@ def _as_object(value: Any) -> Object:
 
 
 def read_gemini_usage(tokens: Object) -> Usage | None:
-    """Read an answer's figures, whose input includes cached tokens."""
+    """Read an answer's usage figures, whose input includes cached tokens."""
     if not tokens:
         return None
     return Usage(
@@ -220,7 +220,7 @@ class _Importer:
             self._write(Message(role="tool", blocks=tuple(results)), at, line, {})
 
     def _read_content(self, content: Any, line: int) -> tuple[tuple[Block, ...], Object]:
-        """Read the blocks of a content, and the fields that ours lack."""
+        """Read the blocks in a message's content, and the fields that our blocks lack."""
         if isinstance(content, str):
             return ((Text(content),) if content else ()), {}
         blocks: list[Block] = []
@@ -259,7 +259,7 @@ class _Importer:
 
 
 def _beside(part: Object) -> Object:
-    """The fields of a part that its block lacks."""
+    """Return the fields of a part that its block lacks."""
     rest = {key: field for key, field in part.items() if key not in ("text", "inlineData")}
     blob = {k: v for k, v in object_in(part, "inlineData").items() if k not in ("mimeType", "data")}
     if "text" in part and "inlineData" in part:

@@ -1,4 +1,4 @@
-"""The result of an import: entries, the bytes of images, and the problems found."""
+"""Defines the result of an import: entries, image bytes, and the problems found."""
 
 from msgspec import Struct
 
@@ -6,12 +6,12 @@ from lamina.core.values.entry import Entry
 
 
 class ImportProblem(Struct, frozen=True, kw_only=True):
-    """Something that could not be imported unchanged. `line` counts from 1; None if it concerns
-    none. `what` is a fixed word, for programs: of the file (`torn`, `unreadable`, `glued`,
-    `not_an_object`, `nul_bytes`, `encoding`, `mended`), of the tree (`missing_parent`, `cycle`,
-    `duplicate`, `no_header`), of calls (`orphan_result`, `missing_result`, `unpaired`), of what is
-    kept as data (`unknown_type`, `unknown_role`, `unknown_block`, `unreadable_patch`, `refused`),
-    and others."""
+    """Content that could not be imported unchanged. `line` counts from 1, or is None if no line is
+    concerned. `what` is a fixed code for programs: about the file (`torn`, `unreadable`, `glued`,
+    `not_an_object`, `nul_bytes`, `encoding`, `mended`), the tree (`missing_parent`, `cycle`,
+    `duplicate`, `no_header`), calls (`orphan_result`, `missing_result`, `unpaired`), content kept
+    as data (`unknown_type`, `unknown_role`, `unknown_block`, `unreadable_patch`, `refused`), and
+    others."""
 
     line: int | None
     what: str
@@ -21,8 +21,8 @@ class ImportProblem(Struct, frozen=True, kw_only=True):
 class ImportedSession(Struct, frozen=True, kw_only=True):
     """A foreign session as our entries, header first and parents before children.
 
-    The session continues at `leaf`. `lines` maps lines to entries: a line that is neither there nor
-    in `problems` was blank."""
+    The session continues at `leaf`. `lines` maps lines to entries; lines in neither `lines` nor
+    `problems` were blank."""
 
     entries: tuple[Entry, ...]
     problems: tuple[ImportProblem, ...]

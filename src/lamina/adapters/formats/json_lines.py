@@ -1,9 +1,9 @@
-"""Reads JSON that other programs wrote: lines of a file into objects, and fields that may contain
+"""Reads JSON written by other programs: file lines into objects, and fields that may contain
 anything.
 
 Laws: every line that is not blank becomes a record, and one that is not a JSON object also becomes
-a problem with its number. A line with several records becomes all of them, and a problem: its
-pieces together are the line without the blanks between them, and everything in a cut-off record is
+a problem with its number. A line with several records becomes all of them and one problem: its
+pieces joined are the line without the blanks between them, and everything in a truncated record is
 part of its text, unless it begins as this file's records do. The results can be stored: no lone
 surrogates, no numbers that JSON cannot express, nothing nested deeper than `DEPTH`. Reading a field
 never raises: a value of an unexpected type counts as missing, and remains in the result of
@@ -32,7 +32,7 @@ MAX_COUNT = 2**53
 
 
 def text_in(value: Mapping[str, Any], *keys: str) -> str:
-    """The first of these fields that is a non-empty text; else an empty text."""
+    """Return the first of these fields that is a non-empty string; else an empty string."""
     for key in keys:
         field = value.get(key)
         if isinstance(field, str) and field:
@@ -41,7 +41,7 @@ def text_in(value: Mapping[str, Any], *keys: str) -> str:
 
 
 def count_in(value: Mapping[str, Any], *keys: str) -> int:
-    """The first of these fields that is a plausible count; else 0."""
+    """Return the first of these fields that is a plausible count; else 0."""
     for key in keys:
         number = value.get(key)
         if isinstance(number, int | float) and not isinstance(number, bool):
@@ -59,7 +59,7 @@ def list_in(value: Mapping[str, Any], key: str) -> list[Any]:
     return field if isinstance(field, list) else []
 
 
-# Fields that are read as types other than text. A field of any other type was not understood,
+# Fields that are read as types other than string. A field of any other type was not understood,
 # whatever its name.
 _ANY = frozenset(("content", "arguments", "input", "output", "data", "display", "image_url", "body",
                   "body_raw", "system", "instructions", "error", "result"))  # fmt: skip
@@ -71,7 +71,7 @@ _FLAGS = frozenset(("is_error", "isError", "success"))
 
 
 def without(value: Mapping[str, Any], *keys: str) -> Object:
-    """An object without the fields that were understood."""
+    """Return an object without the fields that were understood."""
     return {key: field for key, field in value.items() if key not in keys or not _fits(key, field)}
 
 
@@ -86,7 +86,7 @@ def _fits(key: str, value: Any) -> bool:
 
 
 def parse_moment(value: Any) -> float | None:
-    """Seconds since 1970, from an ISO time or a number of milliseconds or seconds."""
+    """Convert an ISO time or a number of milliseconds or seconds to seconds since 1970."""
     if isinstance(value, str):
         try:
             moment = datetime.fromisoformat(value.strip())
@@ -98,12 +98,12 @@ def parse_moment(value: Any) -> float | None:
     return None
 
 
-# Where a record can begin: not where the grammar expects a value, since it would be nested there.
+# Where a record can begin: not where the grammar expects a value, which would be nested.
 _START = re.compile(r'(?<![:,\[])(?<![:,\[] )\{\s*"')
 _VALUE = re.compile(r'[:,\[]\s*(?=\{\s*"([^"]*)")')
-# The beginning of a record whose first quote closes a string that was cut off before it.
+# The beginning of a record whose first quote closes a string truncated before it.
 _AFTER_STRING = re.compile(r'\{\s*"$')
-# After this many false starts the rest of a line is text, which limits the cost of hostile ones.
+# After this many false starts the rest of a line is text, which limits the cost of hostile lines.
 _TRIES = 100
 # This many names distinguish a record from the objects nested in records.
 _HEAD = 3
@@ -117,12 +117,12 @@ class LinePiece(Struct, frozen=True):
 
 
 def head_of(value: dict[str, object]) -> tuple[str, ...]:
-    """The first names in an object."""
+    """Return the first names in an object."""
     return tuple(value)[:_HEAD]
 
 
 def split_line(line: str, heads: Collection[tuple[str, ...]]) -> list[LinePiece]:
-    """Split a line into pieces. `heads` are those of whole records in the same file."""
+    """Split a line into pieces. `heads` are the first names of whole records in the same file."""
     pieces: list[LinePiece] = []
     position = 0
     while position < len(line):
@@ -140,8 +140,8 @@ def split_line(line: str, heads: Collection[tuple[str, ...]]) -> list[LinePiece]
 
 
 def leading_objects(line: str, most: int | None = None) -> list[LinePiece]:
-    """The whole objects at the beginning of a line, and the rest as one piece. The time grows
-    linearly with the line, whatever its content."""
+    """Return the whole objects at the beginning of a line, and the rest as one piece. The time is
+    linear in the line's length, whatever its content."""
     pieces: list[LinePiece] = []
     position = _behind_blanks(line, 0)
     while position < len(line) and (most is None or len(pieces) < most):
@@ -155,7 +155,7 @@ def leading_objects(line: str, most: int | None = None) -> list[LinePiece]:
 
 
 def _object_end(line: str, start: int) -> tuple[int | None, int]:
-    """Where the object that begins at `start` ends (None if it does not), and where parsing
+    """Return where the object that begins at `start` ends (None if it does not), and where parsing
     stopped."""
     if not line.startswith("{", start):
         return None, start
@@ -164,7 +164,7 @@ def _object_end(line: str, start: int) -> tuple[int | None, int]:
     except json.JSONDecodeError as error:
         return None, error.pos
     except (RecursionError, ValueError):
-        # Nested too deep, or a number of thousands of digits.
+        # Nested too deeply, or a number with thousands of digits.
         return None, start
     return end, end
 
@@ -176,7 +176,7 @@ def _behind_blanks(line: str, position: int) -> int:
 
 
 def _starts(line: str, torn: int, failure: int) -> Iterator[int]:
-    """Where the record after a torn one may begin, likely places first."""
+    """Yield where the record after a torn one may begin, likely positions first."""
     if failure > torn and line.startswith("{", failure):
         yield failure
     if match := _AFTER_STRING.search(line, torn + 1, failure):
@@ -186,7 +186,8 @@ def _starts(line: str, torn: int, failure: int) -> Iterator[int]:
 
 
 def _stands_alone(line: str, start: int) -> bool:
-    """Whether a whole object begins at `start`, directly followed by the next one or the end."""
+    """Return whether a whole object begins at `start`, directly followed by the next one or the
+    end."""
     end, _ = _object_end(line, start)
     if end is None:
         return False
@@ -195,8 +196,8 @@ def _stands_alone(line: str, start: int) -> bool:
 
 
 def _held_record(line: str, torn: int, end: int, heads: Collection[tuple[str, ...]]) -> int:
-    """Where a record of the file begins that follows a torn one in the place of a value; `end` if
-    there is none."""
+    """Return where one of the file's records begins that follows a torn one in a value's position;
+    `end` if there is none."""
     text = line[torn:end].rstrip()
     if not text.endswith("}"):
         return end
@@ -228,7 +229,7 @@ class JsonLine(Struct, frozen=True, kw_only=True):
 
 
 class UnreadLine(Struct, frozen=True, kw_only=True):
-    """A line, or a part of one, that is not a JSON object: its text, or its other value."""
+    """A line, or part of one, that is not a JSON object: its text, or its other value."""
 
     number: int
     index: int
@@ -239,7 +240,7 @@ LineRecord = JsonLine | UnreadLine
 
 
 class JsonLinesFile(Struct, frozen=True, kw_only=True):
-    """A file as records, in order."""
+    """A file's records, in order."""
 
     records: tuple[LineRecord, ...]
     problems: tuple[ImportProblem, ...]
@@ -250,7 +251,7 @@ class JsonLinesFile(Struct, frozen=True, kw_only=True):
 
 
 def read_lines(data: bytes) -> JsonLinesFile:
-    """Read the records of a file of JSON lines, whatever its state."""
+    """Read the records in a JSON Lines file, whatever its state."""
     data, encoding_note = _as_utf8(data)
     raw_lines = data.split(b"\n")
     lines = [raw.strip(_BLANK) for raw in raw_lines]
@@ -276,7 +277,7 @@ def _parse_line(line: bytes) -> tuple[Any, tuple[str, ...]] | ValueError:
 
 
 class _Reader:
-    """The records of the lines so far, and their problems."""
+    """Collects records and problems line by line."""
 
     def __init__(self, values: Sequence[tuple[Any, tuple[str, ...]] | ValueError | None]) -> None:
         self.records: list[LineRecord] = []
@@ -303,8 +304,8 @@ class _Reader:
         self.records.append(UnreadLine(number=number, index=len(self.records), data=value))
 
     def add_pieces(self, number: int, line: bytes, error: str, *, is_last: bool) -> None:
-        """Add the pieces of a line that is not one JSON value: glued records, whole and torn, or
-        nothing readable."""
+        """Add the pieces of a line that is not one JSON value: joined records, whole and torn, or
+        unreadable text."""
         text = readable_text(line)
         pieces = split_line(text, self._heads)
         whole_count = sum(piece.is_object for piece in pieces)
@@ -348,7 +349,7 @@ def readable_text(piece: bytes) -> str:
 
 
 def parse_json(piece: bytes) -> tuple[Any, tuple[str, ...]]:
-    """Parse a JSON value that can be stored, and return the repairs needed for that.
+    """Parse a JSON value so that it can be stored, and return the repairs made.
 
     Raises:
         ValueError: it is not JSON, or nested too deep.
@@ -376,7 +377,7 @@ def parse_json(piece: bytes) -> tuple[Any, tuple[str, ...]]:
 
 
 def parse_text(text: str) -> Any:
-    """Parse a text as JSON; None if it is not JSON."""
+    """Parse a string as JSON; None if it is not JSON."""
     try:
         return parse_json(text.encode("utf-8", "replace"))[0]
     except ValueError:
@@ -416,5 +417,5 @@ def _clean(value: Any, notes: list[str]) -> Any:
 
 
 def first_moment(lines: Sequence[JsonLine]) -> float:
-    """The time of the first line with a time."""
+    """Return the time of the first line that has one."""
     return next((line.at for line in lines if line.at is not None), 0.0)

@@ -1,8 +1,8 @@
-"""Sessions of OpenCode: one JSON document, `{info, messages: [{info, parts}]}`.
+"""Imports OpenCode sessions: one JSON document, `{info, messages: [{info, parts}]}`.
 
-Laws: a message of OpenCode is a whole run of steps; here an answer ends with its calls, and their
-results follow, as they were sent. Its usage is recorded with its last answer. Parts that a model
-does not see are data.
+Laws: an OpenCode message is a whole run of steps; here an answer ends with its calls, and their
+results follow, as they were sent. A message's usage is recorded with its last answer. Parts that a
+model does not see are data.
 """
 
 from typing import Any
@@ -114,7 +114,7 @@ class _Importer:
                             if isinstance(part.get("state"), dict) else part)  # fmt: skip
                 continue
             self._add_part(part, blocks, rest)
-        # A step that began and says nothing is not an answer; one alone is kept.
+        # A step that began without content is not an answer; one alone is kept.
         steps = [step for step in steps if step[0]] or steps[:1]
         if rest:
             extra["parts"] = rest
@@ -129,7 +129,7 @@ class _Importer:
                 self._write(Message(role="tool", blocks=tuple(results)), at, {})
 
     def _add_part(self, part: Any, blocks: list[Block], rest: list[Any]) -> None:
-        """Append the block of a part, and the fields that it lacks."""
+        """Append the block in a part, and the fields that the block lacks."""
         block = self._read_part(part)
         if block is None:
             rest.append(part)
@@ -173,7 +173,7 @@ class _Importer:
 
 
 def read_opencode_usage(tokens: Object) -> Usage | None:
-    """Read OpenCode's figures, whose input excludes cached tokens."""
+    """Read OpenCode's usage figures, whose input excludes cached tokens."""
     if not tokens:
         return None
     cache = object_in(tokens, "cache")

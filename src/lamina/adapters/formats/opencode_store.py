@@ -1,4 +1,4 @@
-"""OpenCode's own storage: a SQLite file, or a folder of JSON files.
+"""Reads OpenCode's own storage: a SQLite file, or a folder of JSON files.
 
 Laws: both are read as the documents that `opencode export` writes. The database is opened read-only
 and never changed; a row that cannot be read is skipped and counted.
@@ -25,10 +25,10 @@ def is_database(head: bytes) -> bool:
 
 
 def read_database(path: Path) -> Iterator[Object]:
-    """Yield the sessions of a database, one document each.
+    """Yield a database's sessions, one document each.
 
     Raises:
-        UsageError: it is not an OpenCode database, or cannot be read.
+        UsageError: the file is not an OpenCode database, or cannot be read.
     """
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
@@ -85,12 +85,12 @@ def _decode(data: Any) -> Object | None:
 
 
 def is_storage(folder: Path) -> bool:
-    """Whether a folder is OpenCode's storage of sessions as files."""
+    """Return whether a folder is OpenCode's file-based session storage."""
     return (folder / "message").is_dir() and (folder / "session").is_dir()
 
 
 def read_storage(folder: Path) -> Iterator[Object]:
-    """Yield the sessions of a storage folder, one document each."""
+    """Yield the sessions in a storage folder, one document each."""
     for path in sorted((folder / "session").glob("*/*.json")):
         info = _read(path)
         if info is None:

@@ -1,12 +1,12 @@
-"""Sessions of pi, versions 1 to 3: their entries, messages and patches.
+"""Imports pi sessions, versions 1 to 3: entries, messages and patches.
 
-Laws: the tree, the branches and the leaf (the last entry of the file) are those of the file. What a
-model saw is a message; what it did not see is data. Every field that our entries lack is in `extra`
-under `pi`. Version 1 has no ids: its entries follow one another, and `firstKeptEntryIndex` counts
-the records of the file, readable or not, with the header as 0. Version 2 says `hookMessage` for
-`custom`. Patches (`context_transform`) use the names of our ops; their fields may have our names or
-the documented ones. A patch is read whole or not at all, and fields that our ops lack are in
-`rest`.
+Laws: the tree, the branches and the leaf (the last entry in the file) are the file's own. Content
+that a model saw is a message; everything else is data. Every field that our entries lack is in
+`extra` under `pi`. Version 1 has no ids: its entries follow one another, and `firstKeptEntryIndex`
+counts the records in the file, readable or not, with the header as 0. Version 2 uses `hookMessage`
+for `custom`. Patches (`context_transform`) use the names of our ops; their fields may have our
+names or the documented ones. A patch is read whole or not at all, and fields that our ops lack are
+in `rest`.
 """
 
 from collections.abc import Callable
@@ -72,12 +72,12 @@ class PiMessage(Struct, frozen=True, kw_only=True):
     model: str = ""
     is_interrupted: bool = False
     rest: dict[str, Any] = {}
-    # The kind of data it becomes if the model does not see it.
+    # The kind of data for messages that the model does not see.
     hidden_kind: str = ""
 
 
 def read_message(value: Object, builder: SessionBuilder, line: int) -> PiMessage | None:
-    """Read a message of pi; None if its role is unknown."""
+    """Read a pi message; None if its role is unknown."""
     match value.get("role"):
         case "assistant":
             return _answer(value, builder, line)
@@ -171,8 +171,8 @@ class PiPatch(Struct, frozen=True, kw_only=True):
 def read_patch(
     value: Object, builder: SessionBuilder, line: int, find_place: Callable[[str], int]
 ) -> PiPatch | None:
-    """Read the patch of an entry; None, and reported, if one of its ops cannot be read.
-    `find_place` returns where the messages of a foreign entry begin in history."""
+    """Read an entry's patch; None, and a reported problem, if one of its ops cannot be read.
+    `find_place` returns where a foreign entry's messages begin in history."""
     patch = value.get("patch")
     ops: list[PatchOp] = []
     rest: dict[str, Any] = {}
@@ -210,7 +210,7 @@ def _read_op(
     if named.get("scope") == "ephemeral" and "scope" in known_fields:
         named["scope"] = "uncached"
     if named.get("scope") == "cached" and not named.get("reason"):
-        # Kept as it was; an op that needs a reason and has none is not applied here.
+        # Kept unchanged; an op that needs a reason and has none is not applied here.
         known_fields -= {"scope"}
     fields: Object = {"op": tag, **{name: named[name] for name in named if name in known_fields}}
     other_fields: Object = {name: named[name] for name in named if name not in known_fields}
@@ -243,7 +243,7 @@ def _read_tool(tool: Any) -> Any:
 
 
 def _read_display(value: Any) -> tuple[Display | None, Any]:
-    """How the patch is displayed, and what a foreign renderer needs for that."""
+    """Read how the patch is displayed, and the values that a foreign renderer needs."""
     if not isinstance(value, dict):
         return None, value
     title = text_in(value, "title")
@@ -258,14 +258,14 @@ def _read_display(value: Any) -> tuple[Display | None, Any]:
 
 SOURCE = "pi"
 _PLACE = ("type", "id", "parentId", "timestamp")
-# The class of an entry and its fields; None if the foreign entry is not understood.
+# An entry's class and fields; None if the foreign entry is not understood.
 EntryParts = tuple[type[EntryBase], dict[str, Any]] | None
 
 
 def looks_like_pi(value: Object) -> bool:
     kind = value.get("type")
     if "at" in value and "parent" in value:
-        return False  # a journal of our own, which is opened and not imported
+        return False  # one of our own journals, which is opened and not imported
     if kind == "session":
         return "id" in value and "payload" not in value
     if not isinstance(kind, str) or kind not in _READERS or "uuid" in value:
@@ -294,11 +294,11 @@ def import_pi(file: JsonLinesFile, session: str) -> ImportedSession:
 
 
 def _with_ids(records: tuple[LineRecord, ...], header: JsonLine | None) -> dict[int, Object]:
-    """The objects by their index, with the ids that version 1 lacks."""
+    """Return the objects by index, with the ids that version 1 lacks."""
     is_first_version = header is not None and header.value.get("version", 1) in (1, None)
     values: dict[int, Object] = {}
-    # As `firstKeptEntryIndex` counts: the header as 0, even if it is lost, and every record
-    # that was written, even if it can no longer be read.
+    # Counted as in `firstKeptEntryIndex`: the header is 0, even if lost, and every record written
+    # counts, even if it can no longer be read.
     names: list[str] = [""] if header is None and isinstance(records[0], JsonLine) else []
     before: str | None = None
     for record in records:
@@ -341,7 +341,7 @@ class _Importer:
             return None, None
         value = self.values[record.index]
         parent = value.get("parentId")
-        # Anything but a text does not name an entry: the parent is reported as missing.
+        # Only a string names an entry; otherwise the parent is reported as missing.
         return value["id"], parent if parent is None or isinstance(parent, str) else repr(parent)
 
     def _add(self, line: JsonLine, is_cut: bool) -> str:
@@ -355,7 +355,7 @@ class _Importer:
         entry = _PiEntry(builder=builder, place=place, value=value, line=number)
         parts = reader(entry) if reader else None
         if parts is None:
-            # Readers report what they cannot read; what has no reader is only data.
+            # Readers report entries that they cannot read; types without a reader are only data.
             if reader is None:
                 builder.report(number, "unknown_type", f"an entry of type {kind!r}; kept as data")
             parts = CustomEntry, {"kind": f"pi.{kind}", "data": line.value}
@@ -369,7 +369,7 @@ class _Importer:
         )  # fmt: skip
 
 
-# -- one reader for each type --------------------------------------------------------------------
+# -- one reader per type ---------------------------------------------------------------------------
 
 
 class _PiEntry(Struct, frozen=True, kw_only=True):
@@ -384,7 +384,7 @@ class _PiEntry(Struct, frozen=True, kw_only=True):
         self.builder.report(self.line, what, detail)
 
     def without(self, *names: str) -> Object:
-        """Fields that our entries lack, without those of these names."""
+        """Return the fields that our entries lack, except these names."""
         return without(self.value, *_PLACE, *names)
 
     def read_message(self, value: Any) -> PiMessage | None:
@@ -414,7 +414,7 @@ def _custom_message(entry: _PiEntry) -> EntryParts:
     pi_message = entry.read_message({**entry.value, "role": "custom"})
     if pi_message is None:
         return None
-    # It is not a question: the next question follows it.
+    # Not a question: the next question follows it.
     patch = Patch(ops=(MessagesCachedAppend(messages=(pi_message.message,)),))
     rest = without(pi_message.rest, *_PLACE, "customType")
     return TransformEntry, {"transformer": "pi.custom_message", "patch": patch, "rest": rest}
@@ -451,7 +451,8 @@ def _compaction(entry: _PiEntry) -> EntryParts:
 
 
 def _first_kept(entry: _PiEntry, foreign_id: str) -> int:
-    """The index of the first message from the kept entry on, among those at the entry's place."""
+    """Return the index of the first message from the kept entry on, among those at the entry's
+    position."""
     builder, place = entry.builder, entry.place
     messages = builder.state(place).envelope.cached
     path, kept_id = builder.path(place), builder.find(foreign_id)
@@ -510,7 +511,7 @@ def _ephemeral(entry: _PiEntry) -> EntryParts:
     for value in list_in(entry.value, "messages"):
         pi_message = entry.read_message(value)
         if pi_message is None or pi_message.message.role == "tool" or pi_message.message.calls:
-            unread_messages.append(value)  # a call or a result alone is refused by every vendor
+            unread_messages.append(value)  # every vendor refuses a call or a result alone
             continue
         if beside := without(pi_message.rest, "timestamp"):
             unmapped_fields[str(len(messages))] = beside
@@ -542,7 +543,7 @@ _READERS: dict[str, Callable[[_PiEntry], EntryParts]] = {
 }
 
 
-# -- the fields of a line that describe requests ---------------------------------------------------
+# -- line fields that describe requests ------------------------------------------------------------
 
 
 class PiBlock(Struct):
@@ -566,7 +567,7 @@ class PiRecord(Struct):
 
 
 class PiLine(Struct, rename="camel"):
-    """The fields of a line that the doctor reads; it skips everything else."""
+    """The line fields that the doctor reads; all others are skipped."""
 
     type: str | None = None
     id: str | None = None

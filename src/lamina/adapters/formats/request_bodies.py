@@ -1,10 +1,10 @@
-"""Bodies of requests and answers of OpenAI's two APIs and of Anthropic's, also answers that were
-logged as streams of events.
+"""Reads request and answer bodies of OpenAI's two APIs and of Anthropic's, including answers logged
+as event streams.
 
-Laws: a body is read by what it holds, not by where it was sent: logs seldom say. What is not a
-message, a system prompt or a tool is in `params`. A stream becomes the answer that the same API
-gives at once; one that was cut gives what had arrived, and events that cannot be read are counted,
-not raised.
+Laws: a body is read by its content, not by its destination, which logs seldom record. Everything
+except messages, system prompt and tools is in `params`. A stream becomes the answer that the same
+API returns without streaming; a truncated stream yields the part that had arrived, and events that
+cannot be read are counted, not raised.
 """
 
 import json
@@ -58,7 +58,7 @@ class StreamedAnswer(Struct, frozen=True, kw_only=True):
 
 
 def read_stream(text: str) -> StreamedAnswer | None:
-    """The answer of a stream; None if it is not one."""
+    """Return the answer in a stream; None if `text` is not a stream."""
     events: list[Object] = []
     unread_events = 0
     for data in _events(text):
@@ -81,12 +81,12 @@ def read_stream(text: str) -> StreamedAnswer | None:
     elif kinds & {"message_start", "content_block_start", "content_block_delta"}:
         body = _join_anthropic(events)
     else:
-        body = events[-1]  # an error is an event of its own
+        body = events[-1]  # an error is a separate event
     return StreamedAnswer(body=body, unread_events=unread_events)
 
 
 def parse_answer(text: str) -> StreamedAnswer | None:
-    """The answer that was logged as a text: one object or a stream; None if it is neither."""
+    """Parse a logged answer: one object or a stream; None if it is neither."""
     value = parse_text(text)
     return StreamedAnswer(body=value) if isinstance(value, dict) else read_stream(text)
 
@@ -97,7 +97,7 @@ def _events(text: str) -> Iterator[str]:
         if line.startswith("data:"):
             data.append(line[len("data:") :].strip())
         elif not line.strip() and data:
-            # Some loggers drop the blank lines between events: then each line is one.
+            # Some loggers drop the blank lines between events; then each line is an event.
             yield from (payload for payload in data if payload and payload != "[DONE]")
             data = []
 
@@ -109,7 +109,7 @@ def _join_chat(events: list[Object]) -> Object:
     reason: Any = None
     for event in events:
         body |= {key: part for key, part in event.items() if key != "choices" and part is not None}
-        # Of several answers the first one, as in an answer given at once.
+        # Of several answers, use the first, as without streaming.
         for choice in list_in(event, "choices")[:1]:
             if not isinstance(choice, dict) or choice.get("index", 0) != 0:
                 continue
@@ -160,7 +160,7 @@ def _join_anthropic(events: list[Object]) -> Object:
             case "error":
                 body["error"] = event.get("error")
             case _:
-                pass  # pings, and the ends of what was begun
+                pass  # pings, and ends of blocks and messages
     for place, text in partial.items():
         try:
             blocks[place]["input"], _ = parse_json(text.encode("utf-8", "replace"))
@@ -185,7 +185,8 @@ def _join_delta(
 
 
 def _join_responses(events: list[Object]) -> Object:
-    """The last event of a stream repeats it all; of one that was cut, the items that were done."""
+    """Join a stream's events. The last one repeats everything; in a truncated stream, return the
+    completed items."""
     body: Object = {}
     items: list[Any] = []
     for event in events:
@@ -222,7 +223,7 @@ def looks_like_body(value: Object) -> bool:
 
 
 def read_body(body: Object, builder: SessionBuilder, line: int) -> RequestBody:
-    """A request body, of whichever API."""
+    """Read a request body of either vendor's APIs."""
     model = text_in(body, "model")
     rest: Object = {}
     system: list[str] = []
@@ -236,7 +237,7 @@ def read_body(body: Object, builder: SessionBuilder, line: int) -> RequestBody:
         content = prompt.get("content") if isinstance(prompt, dict) and "role" in prompt else prompt
         parts = content if isinstance(content, list) else [content]
         system += [join_texts(part) for part in parts]
-        # What is more than words has no place in a system part.
+        # Content other than text has no place in a system part.
         if content_beyond_text(content) or (
             isinstance(prompt, dict) and prompt.keys() - {"role", "content"}
         ):
@@ -274,7 +275,8 @@ def _target(model: str) -> str:
 def _read_message(
     item: Any, builder: SessionBuilder, line: int, provider: str
 ) -> list[ForeignMessage]:
-    """The messages of a chat's: on one wire it may hold both results and words of the user."""
+    """Read one message from a chat body: in one format it may contain both results and user
+    text."""
     if not isinstance(item, dict) or not isinstance(item.get("role"), str):
         builder.report(line, "unknown_block", "a message without a role; kept as data")
         return [ForeignMessage(message=Message(role="user", blocks=()), rest=item)]
@@ -330,7 +332,7 @@ def _read_call(call: Any, new_id: str) -> ToolCall | None:
 
 
 def _says_more(call: Object) -> bool:
-    """Whether a call says more than a call of ours can hold."""
+    """Return whether a call has content that our call type lacks."""
     if call.get("type", "function") != "function":
         return True
     function = object_in(call, "function")
@@ -338,7 +340,7 @@ def _says_more(call: Object) -> bool:
 
 
 def read_answer_body(body: Object, builder: SessionBuilder, line: int) -> AnswerBody | None:
-    """The answer in a response body; None if there is none."""
+    """Read the answer in a response body; None if there is none."""
     model, usage = text_in(body, "model"), object_in(body, "usage")
     choices = [choice for choice in list_in(body, "choices") if isinstance(choice, dict)]
     if choices:
@@ -362,11 +364,12 @@ def read_answer_body(body: Object, builder: SessionBuilder, line: int) -> Answer
 
 
 def message_identity(foreign: ForeignMessage) -> str:
-    """What makes two logged messages the same. Thinking is left out, as clients drop it when they
-    send an answer back; so are blanks around a text, and the order of a call's arguments."""
+    """Return an identity by which logged messages are compared. Thinking is left out, as clients
+    drop it when they send an answer back; so are surrounding blanks and the order of a call's
+    arguments."""
     message = foreign.message
     words = "".join(block.text for block in message.blocks if isinstance(block, Text)).strip()
-    # A role that we do not have sets messages apart, too.
+    # An unknown role also distinguishes messages.
     role = foreign.rest.get("role") if isinstance(foreign.rest, dict) else None
     facts: list[Any] = [message.role, role, words]
     for block in message.blocks:

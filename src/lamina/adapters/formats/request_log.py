@@ -1,9 +1,9 @@
-"""Logs of requests: one body per line, alone or with its answer.
+"""Imports request logs: one body per line, alone or with its answer.
 
-Laws: a request that extends an earlier one continues its path, and only what is new is written. One
-that departs from the earlier messages is a branch from the last message they share; if they share
-none, a branch from the header. A system prompt or tools that changed are a transform with a reason.
-The parameters of each request, and what its answer says besides the message, are kept as data.
+Laws: a request that extends an earlier one continues its path, and only new messages are written. A
+request that differs from the earlier messages is a branch from the last message they share, or from
+the header if they share none. A changed system prompt or tool list is a transform with a reason.
+Each request's parameters, and the answer's fields besides the message, are kept as data.
 """
 
 from collections.abc import Mapping
@@ -81,11 +81,11 @@ def _unwrap(value: Object) -> _Request | None:
 
 
 def import_request_log(file: JsonLinesFile, session: str) -> ImportedSession:
-    """The conversations of a log, as branches of one session."""
+    """Import a log's conversations as branches of one session."""
     first = next((request for line in file.lines if (request := _unwrap(line.value))), None)
     at = (first.at if first else None) or first_moment(file.lines)
     draft = SessionBuilder(session=session, source=SOURCE)
-    # The first request says what the header holds; its problems are reported when it is placed.
+    # The first request determines the header; its problems are reported when it is placed.
     opening = read_body(first.body, draft, 0) if first else None
     builder = SessionBuilder(
         session=session,
@@ -108,8 +108,8 @@ class _Importer:
     def __init__(self, builder: SessionBuilder) -> None:
         self.builder = builder
         self.leaf: str | None = None
-        # A tree of all messages, each below the one before it. A node is a number; the next message
-        # goes behind its entry.
+        # A tree of all messages, each below its predecessor. A node is a number; the next message
+        # is placed after its entry.
         self.children: dict[tuple[int, str], int] = {}
         self.places: list[str] = [builder.root]
         self.rests: list[Any] = [None]
@@ -134,7 +134,7 @@ class _Importer:
         self.leaf = self._answer(node, place, request, number)
 
     def _walk(self, messages: tuple[ForeignMessage, ...]) -> list[int]:
-        """The nodes of the leading messages that are known already, from the root on."""
+        """Return the nodes of the leading messages that are already known, starting at the root."""
         nodes = [0]
         for message in messages:
             node = self.children.get((nodes[-1], message_identity(message)))
@@ -144,7 +144,7 @@ class _Importer:
         return nodes
 
     def _changed_fields(self, nodes: list[int], messages: tuple[ForeignMessage, ...]) -> Object:
-        """Fields of known messages that differ now, as cache markers do."""
+        """Return fields of known messages that differ now, such as cache markers."""
         return {
             str(index): message.rest
             for index, (node, message) in enumerate(zip(nodes[1:], messages, strict=False))
@@ -171,7 +171,7 @@ class _Importer:
         return new_node, place
 
     def _set_up(self, place: str, body: RequestBody, at: float | None, line: int) -> str:
-        """The position behind `place` with this request's system prompt, tools and model."""
+        """Return the position after `place` with this request's system prompt, tools and model."""
         builder = self.builder
         envelope = builder.state(place).envelope
         ops: list[PatchOp] = []
@@ -197,7 +197,7 @@ class _Importer:
                 builder.report(line, "no_answer", "the response holds no answer; kept as data")
             return builder.keep_data("response", response, line=line, parent=place)
         earlier_node = self.children.get((node, message_identity(answer.message)))
-        if earlier_node is not None:  # the same question got the same answer before
+        if earlier_node is not None:  # an identical question already has this answer
             return builder.keep_data(
                 "response", response, line=line, parent=self.places[earlier_node]
             )
@@ -224,7 +224,7 @@ class _Importer:
         return read_answer_body(body, self.builder, line)
 
 
-# -- a line as far as it tells of requests ---------------------------------------------------------
+# -- request data in a line ------------------------------------------------------------------------
 
 _SESSION_KEYS = (
     "session", "session_id", "sessionId", "conversation_id", "thread_id", "trace_id",
@@ -234,12 +234,13 @@ _AGENT_KEYS = ("agent", "agent_id", "agentId")
 
 
 class LoggedRequest(Struct, frozen=True, kw_only=True):
-    """What the doctor reads of a line; `body` is empty where it holds usage alone."""
+    """The data that the doctor reads from a line; `body` is empty if the line contains only
+    usage."""
 
     body: Object
     answer: Object
     usage: Usage
-    # The vendor's, of which the usage is made.
+    # The vendor's figures, from which the usage is derived.
     figures: Object
     provider: str
     model: str
@@ -251,7 +252,7 @@ class LoggedRequest(Struct, frozen=True, kw_only=True):
 
 
 def unwrap_line(value: Object) -> LoggedRequest | None:
-    """What a line of a log holds; None if it is neither a body with usage nor usage."""
+    """Unwrap a log line; None if it contains neither a body with usage nor usage alone."""
     if "startTime" in value and ("custom_llm_provider" in value or "call_type" in value):
         return _unwrap_litellm(value)
     request, response = object_in(value, "request"), object_in(value, "response")
@@ -285,7 +286,7 @@ def unwrap_line(value: Object) -> LoggedRequest | None:
 
 
 def _unwrap_litellm(value: Object) -> LoggedRequest | None:
-    """LiteLLM's `StandardLoggingPayload`."""
+    """Read LiteLLM's `StandardLoggingPayload`."""
     metadata = object_in(value, "metadata")
     figures = object_in(metadata, "usage_object") or object_in(
         object_in(value, "response"), "usage"
@@ -327,7 +328,7 @@ def _moment(value: Mapping[str, Any], *keys: str) -> float | None:
 
 
 def as_body(value: Any) -> Object:
-    """The body of a request to a model, as it is or as its text; empty if it is none."""
+    """Return a model request's body, given as an object or JSON string; empty if it is neither."""
     if isinstance(value, str):
         value = parse_text(value)
     if not isinstance(value, dict):
@@ -341,13 +342,13 @@ def _as_answer(value: Any) -> Object:
         answer = parse_answer(value)
         value = answer.body if answer else None
     if isinstance(value, list):
-        # Gemini's streams are lists of answers, the last of which has the sum.
+        # Gemini streams are lists of answers, the last of which contains the total.
         value = value[-1] if value else None
     return value if isinstance(value, dict) else {}
 
 
 def _figures_in(*values: Mapping[str, Any]) -> Object:
-    """The first figures of any vendor's form; empty if there are none."""
+    """Return the first usage figures in any vendor's format; empty if there are none."""
     for value in values:
         for key in ("usage", "usageMetadata", "usage_metadata"):
             figures = object_in(value, key)
@@ -357,7 +358,7 @@ def _figures_in(*values: Mapping[str, Any]) -> Object:
 
 
 def read_figures(figures: Mapping[str, Any]) -> Usage | None:
-    """Usage in the form of any vendor."""
+    """Read usage in any vendor's format."""
     if "promptTokenCount" in figures or "prompt_token_count" in figures:
         cached = ("cachedContentTokenCount", "cached_content_token_count")
         output = count_in(figures, "candidatesTokenCount", "candidates_token_count")

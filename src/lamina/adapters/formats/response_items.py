@@ -1,8 +1,8 @@
-"""Items of OpenAI's Responses API, in Codex's files and in logs, to messages.
+"""Converts items of OpenAI's Responses API, in Codex files and logs, to messages.
 
-Laws: what the model gave in a row is one message. Readable reasoning is kept but never sent again:
-its encrypted form is of no use on another wire. A tool that the vendor ran itself has no result to
-pair with its call, so it is data.
+Laws: consecutive items from the model are one message. Readable reasoning is kept but never sent
+again: its encrypted format is of no use on another wire. A tool that the vendor ran itself has no
+result to pair with its call, so the item is data.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ from lamina.core.values.message import Block, Message, Text, Thinking, ToolCall,
 
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
-# What the vendor did on its side.
+# Actions on the vendor's side.
 _HOSTED = ("web_search_call", "image_generation_call", "file_search_call", "tool_search_call",
            "code_interpreter_call", "ghost_snapshot")  # fmt: skip
 ITEM_TYPES = ("message", "reasoning", *_CALLS, *_OUTPUTS, *_HOSTED)
@@ -31,7 +31,7 @@ ResponseItemKind = Literal["answer", "output", "user", "other"]
 
 
 def response_item_kind(item: Object) -> ResponseItemKind:
-    """Whose item it is; `other` if that is not known."""
+    """Return an item's kind; `other` if unknown."""
     kind = item.get("type", "message" if "role" in item else None)
     if kind in _OUTPUTS:
         return "output"
@@ -43,7 +43,7 @@ def response_item_kind(item: Object) -> ResponseItemKind:
 
 
 def read_answer(items: Sequence[Object], builder: SessionBuilder, line: int) -> ForeignMessage:
-    """One message of the model's, of items that it gave in a row."""
+    """Read consecutive items from the model as one message."""
     blocks: list[Block] = []
     rests: list[Any] = []
     for index, item in enumerate(items):
@@ -79,7 +79,7 @@ def _read_call(item: Object, new_id: str) -> ToolCall:
         case "local_shell_call":
             arguments = write_arguments(item.get("action"))
         case "custom_tool_call":
-            # Free text, which JSON has to wrap.
+            # Free text, which must be wrapped in JSON.
             arguments = write_arguments({"input": item.get("input")})
         case _:
             arguments = write_arguments(item.get("arguments"))
@@ -87,7 +87,7 @@ def _read_call(item: Object, new_id: str) -> ToolCall:
 
 
 def read_output(item: Object, builder: SessionBuilder, line: int) -> ForeignMessage:
-    """The result of a call."""
+    """Read a call's result."""
     output = item.get("output")
     is_error = isinstance(output, dict) and output.get("success") is False
     content = output.get("content") if isinstance(output, dict) else output
@@ -102,7 +102,7 @@ def read_output(item: Object, builder: SessionBuilder, line: int) -> ForeignMess
 
 
 def read_user_message(item: Object, builder: SessionBuilder, line: int) -> ForeignMessage:
-    """A message of the user's; one of another role says so in `rest`."""
+    """Read a user message; a message with another role is noted in `rest`."""
     content = read_content(item.get("content"), builder, line)
     rest = without(item, "type", "content")
     if rest.get("role") == "user":
@@ -114,7 +114,7 @@ def read_user_message(item: Object, builder: SessionBuilder, line: int) -> Forei
 
 
 def read_items(items: Iterable[Any], builder: SessionBuilder, line: int) -> list[ForeignMessage]:
-    """Messages of a list of items; one that cannot be read is in `rest` of an empty message."""
+    """Read a list of items as messages; an unreadable item is in `rest` of an empty message."""
     messages: list[ForeignMessage] = []
     run: list[Object] = []
 
@@ -142,7 +142,7 @@ def read_items(items: Iterable[Any], builder: SessionBuilder, line: int) -> list
 
 
 def read_history(items: Iterable[Any], builder: SessionBuilder, line: int) -> tuple[Message, ...]:
-    """Messages that stand in for a history, with calls and results paired."""
+    """Read the messages that replace a history, with calls and results paired."""
     history = [item.message for item in read_items(items, builder, line)]
     messages, repairs = pair_calls([message for message in history if message.blocks])
     for detail in repairs:
@@ -151,5 +151,5 @@ def read_history(items: Iterable[Any], builder: SessionBuilder, line: int) -> tu
 
 
 def base_instructions(meta: Object) -> str:
-    """The system prompt that a session was begun with."""
+    """Return the session's initial system prompt."""
     return text_in(object_in(meta, "base_instructions"), "text") or text_in(meta, "instructions")

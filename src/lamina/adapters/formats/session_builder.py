@@ -1,12 +1,11 @@
 """Builds our entries from those of a foreign session, one by one, parents before children.
 
-Laws: an entry is only written if it folds onto its parent; one that does not is kept as data and
-reported. Every record comes out once; without forward references the order is that of the file, and
-a cycle of parents is cut at the record of it that the file names first. Ids count up in the order
-of writing, and a message has the id of its entry. On every path calls and results are paired (see
-`call_pairs`): an entry that would break that gets what it lacks in front of it. What a foreign
-request carried only for itself is gone when the next turn begins, and at the end no turn is under
-way.
+Laws: an entry is only written if it folds onto its parent; otherwise it is kept as data and
+reported. Every record is written once; without forward references the order is that of the file,
+and a cycle of parents is cut at its first record in the file. Ids count up in writing order, and a
+message has its entry's id. On every path calls and results are paired (see `call_pairs`): before an
+entry that would break that, the missing parts are inserted. Content that a foreign request carried
+for one turn only is removed when the next turn begins, and at the end no turn is in progress.
 """
 
 import base64
@@ -55,8 +54,8 @@ IdPair = Callable[[T], tuple[str | None, str | None]]
 
 
 def order_by_parent(records: Sequence[T], ids: IdPair[T]) -> list[tuple[T, bool]]:
-    """The records in an order in which they can be placed. Each comes with whether a cycle was cut
-    at it: then its parent does not come before it."""
+    """Return the records in an order in which they can be placed, each with a flag that says
+    whether a cycle was cut there; if so, its parent does not come before it."""
     indexes: dict[str, int] = {}
     for index, record in enumerate(records):
         own, _ = ids(record)
@@ -75,7 +74,7 @@ def order_by_parent(records: Sequence[T], ids: IdPair[T]) -> list[tuple[T, bool]
             _, parent = ids(records[at])
             at = indexes.get(parent) if parent is not None else None
         if at is not None and at in on_chain:
-            # The file names `min` of the cycle first: it becomes the one without a parent.
+            # The file names `min` of the cycle first; that record loses its parent.
             inside = chain[chain.index(at) :]
             first = inside.index(min(inside))
             chain = [*chain[: chain.index(at)], *inside[first + 1 :], *inside[: first + 1]]
@@ -90,7 +89,7 @@ _REFUSED = (JournalError, InvalidPatch, InvalidSetting)
 
 
 class SessionBuilder:
-    """Places foreign entries in a tree of ours. Positions are ids of ours; foreign ids are only
+    """Places foreign entries in one of our trees. Positions are our ids; foreign ids are only
     looked up."""
 
     def __init__(
@@ -116,14 +115,14 @@ class SessionBuilder:
         self.root = self.last = header.id
         self._entries: list[Entry] = [header]
         self._parents: dict[str, str] = {}
-        # Loaded with the first session that is built: whoever only looks into files needs no fold.
+        # Loaded when the first session is built: code that only inspects files needs no fold.
         from lamina.core.journal import fold_entry, initial_state
 
         self._fold_entry = fold_entry
         self._states: dict[str, State] = {header.id: initial_state(header)}
         self._ids: dict[str, str] = {}
         self._raws: dict[str, Any] = {}
-        # Where children of an entry go instead: behind what was put in line after it.
+        # Where an entry's children go instead: after the entries placed in line after it.
         self._tails: dict[str, str] = {}
         self._problems = list(problems)
         self._lines: list[tuple[int, str]] = []
@@ -133,8 +132,8 @@ class SessionBuilder:
     # -- placing ---------------------------------------------------------------------------------
 
     def find_duplicate(self, foreign_id: str | None, line: int | None, raw: Any) -> str | None:
-        """The entry of a foreign id that stands in the file before, with the same content. What
-        stands there twice is reported."""
+        """Return the earlier entry with the same foreign id and content. A duplicate is
+        reported."""
         if foreign_id is None or foreign_id not in self._ids:
             return None
         place = self._ids[foreign_id]
@@ -154,9 +153,9 @@ class SessionBuilder:
         is_cut: bool = False,
         nearest: str | None = None,
     ) -> str:
-        """The entry that a foreign one goes under. A parent of None is the header; one that is
-        unknown, or with `is_cut` cut out of a cycle, gives way to `nearest` (by default the entry
-        written last), and is reported."""
+        """Return the parent for a foreign entry. A parent of None is the header; a parent that is
+        unknown, or that is cut off from a cycle by `is_cut`, is reported and replaced by `nearest`
+        (by default the last entry written)."""
         if foreign_parent is None:
             return self.tail(self.root)
         if is_cut:
@@ -182,9 +181,9 @@ class SessionBuilder:
         rest: Object | None = None,
         **fields: Any,
     ) -> str:
-        """Writes an entry exactly under `parent`, an id of ours. `raw` is what it was there, `rest`
-        what has no place of ours. `inline`: whatever is attached to `parent` later stands behind
-        this one."""
+        """Write an entry exactly under `parent`, one of our ids. `raw` is the foreign record,
+        `rest` its fields that our entries lack. With `inline`, anything attached to `parent` later
+        follows this entry."""
         if rest:
             fields["extra"] = {self.source: rest}
         when = self._time_of(parent) if at is None else at
@@ -206,22 +205,22 @@ class SessionBuilder:
         self, kind: str, data: Any, *, at: float | None = None, line: int | None = None,
         parent: str | None = None, foreign_id: str | None = None,
     ) -> str:  # fmt: skip
-        """Keeps data that has no place in a context, in line behind `parent`."""
+        """Keep data that has no place in a context, in line after `parent`."""
         return self.put(
             self.tail(parent or self.last), CustomEntry, at=at, line=line, raw=data, inline=True,
             foreign_id=foreign_id, kind=f"{self.source}.{kind}", data=data,
         )  # fmt: skip
 
     def keep_unread_line(self, record: UnreadLine, parent: str | None = None) -> str:
-        """Keeps a line that could not be read; its problem was reported by the reader."""
+        """Keep a line that could not be read; the reader reported the problem."""
         return self.keep_data("unreadable", record.data, line=record.number, parent=parent)
 
     def add_in_order(
         self, records: Sequence[LineRecord], ids: IdPair[LineRecord],
         add: Callable[[JsonLine, bool], str],
     ) -> ImportedSession:  # fmt: skip
-        """The session of records that may stand before their parents. `add` learns whether a
-        cycle was cut at its line. The session goes on at the last record of the file."""
+        """Import records that may precede their parents. `add` is passed whether a cycle was cut at
+        its line. The session continues at the last record in the file."""
         leaf: str | None = None
         for record, is_cut in order_by_parent(records, ids):
             if isinstance(record, UnreadLine):
@@ -233,22 +232,22 @@ class SessionBuilder:
         return self.finish(leaf)
 
     def use_model(self, parent: str, target: str, *, at: float | None, line: int | None) -> str:
-        """The position behind `parent` at which the session talks to `target`."""
+        """Return the position after `parent` at which the session uses `target`."""
         if not target or self.state(parent).settings.target == target:
             return parent
         return self.put(parent, ModelEntry, at=at, line=line, target=target)
 
-    # -- looking ---------------------------------------------------------------------------------
+    # -- lookup ------------------------------------------------------------------------------------
 
     def find(self, foreign_id: str | None) -> str | None:
         return None if foreign_id is None else self._ids.get(foreign_id)
 
     def add_alias(self, foreign_id: str, place: str) -> None:
-        """Another foreign id of the same entry."""
+        """Add another foreign id for the same entry."""
         self._ids.setdefault(foreign_id, place)
 
     def tail(self, place: str) -> str:
-        """Where a child of `place` goes."""
+        """Return where a child of `place` goes."""
         end = place
         while end in self._tails:
             end = self._tails[end]
@@ -260,7 +259,7 @@ class SessionBuilder:
         return self._states[place]
 
     def path(self, place: str) -> list[str]:
-        """The ids from `place` up to the header."""
+        """Return the ids from `place` up to the header."""
         ids = [place]
         while place in self._parents:
             place = self._parents[place]
@@ -268,25 +267,25 @@ class SessionBuilder:
         return ids
 
     def cut_at(self, place: str, index: int) -> int:
-        """`index` in the messages at `place`, moved up so that no result loses its call."""
+        """Return `index` in the messages at `place`, moved up so that no result loses its call."""
         messages = self.state(place).envelope.cached
         index = max(0, min(index, len(messages)))
         while 0 < index < len(messages) and messages[index].role == "tool":
             index -= 1
         return index
 
-    # -- noting ----------------------------------------------------------------------------------
+    # -- recording ---------------------------------------------------------------------------------
 
     def report(self, line: int | None, what: str, detail: str) -> None:
         self._problems.append(ImportProblem(line=line, what=what, detail=detail))
 
     def map_line(self, line: int | None, place: str) -> None:
-        """Records which entry a line went into."""
+        """Record which entry a line became."""
         if line is not None:
             self._lines.append((line, place))
 
     def add_picture(self, data: Any, media_type: str, line: int | None) -> Image | None:
-        """An image of base64 text; its bytes are kept for the store."""
+        """Return the image in base64 text; its bytes are kept for the store."""
         try:
             base64_text = "".join(data.split()).rstrip("=") if isinstance(data, str) else ""
             blob = base64.b64decode(base64_text + "=" * (-len(base64_text) % 4), validate=True)
@@ -302,14 +301,15 @@ class SessionBuilder:
         return Image(Picture(digest=digest, media_type=kind))
 
     def mint_call(self, index: int) -> str:
-        """An id for a call that came without one."""
+        """Return an id for a call without one."""
         return f"call-{len(self._entries):06x}-{index}"
 
     def finish(self, leaf: str | None = None) -> ImportedSession:
-        """The whole session; it goes on at `leaf`, by default behind what was written last.
+        """Return the finished session; it continues at `leaf`, by default after the last entry
+        written.
 
-        A turn that is under way there is ended: its request was not ours, and a question of ours
-        without a request would be taken for one that was never sent."""
+        A turn in progress there is ended: its request was not ours, and a question of ours without
+        a request would be mistaken for one that was never sent."""
         place = self.tail(leaf or self.last)
         place = self._settle(place, self._time_of(place), None)
         state = self._states[place]
@@ -326,7 +326,7 @@ class SessionBuilder:
             lines=tuple((line, moves.get(entry, entry)) for line, entry in self._lines),
         )
 
-    # -- inside ----------------------------------------------------------------------------------
+    # -- internals ---------------------------------------------------------------------------------
 
     def _time_of(self, place: str) -> float:
         return self._entries[int(place, 16)].at
@@ -395,13 +395,13 @@ class SessionBuilder:
             message = Message(role="user", blocks=(orphan_text(result),))
             note = {**extra, "lamina": {"orphan_result": facts}}
             return self._write(parent, MessageEntry, at, line, message=message, extra=note)
-        # Between a call and its result there is no room for a text.
+        # No text may come between a call and its result.
         self.report(line, "orphan_result", f"{detail}; it is kept as data")
         kind, data = f"{self.source}.orphan_result", {**facts, "text": result.text}
         return self._write(parent, CustomEntry, at, line, kind=kind, data=data, extra=extra)
 
     def _settle(self, parent: str, at: float, line: int | None) -> str:
-        """The position behind `parent` at which no call waits for its result."""
+        """Return the position after `parent` at which no call waits for its result."""
         waiting = waiting_calls(self._states[parent].envelope.cached)
         if not waiting:
             return parent
@@ -412,7 +412,7 @@ class SessionBuilder:
 
 
 def _with_id(op: PatchOp, entry: str) -> PatchOp:
-    """An op that adds one message, which is called by its entry, as other messages are."""
+    """Return an op that adds one message, with the entry's id as the message id, as elsewhere."""
     if not isinstance(op, MessagesCachedAppend) or len(op.messages) != 1 or op.messages[0].id:
         return op
     return replace(op, messages=(replace(op.messages[0], id=entry),))

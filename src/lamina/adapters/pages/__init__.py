@@ -1,4 +1,4 @@
-"""Pages and pictures from the web, fetched as rules allow.
+"""Fetches web pages and images, as far as the rules allow.
 
 Private: see `lamina` for what is public.
 """

@@ -1,7 +1,7 @@
-"""Web addresses, parsed once and strictly.
+"""Parses web addresses, once and strictly.
 
-Law: connections go to exactly the host that was judged. There is no second parser: what this one
-does not understand is refused, even where a browser would guess.
+Law: connections go to exactly the host that was judged. There is no second parser: addresses that
+this one does not understand are refused, even where a browser would guess.
 """
 
 import re
@@ -26,12 +26,12 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _MAX_NAME = 253
-# Left as they are in paths and queries; `%` because it was escaped before.
+# Left unescaped in paths and queries; `%` because it was escaped before.
 _UNESCAPED = "/?:@!$&'()*+,;=-._~%[]|"
 
 
 class Address(Struct, frozen=True, kw_only=True):
-    """Where a request goes. `host` is a name in lower-case ASCII without a final dot, or an IP
+    """A request's destination. `host` is a name in lower-case ASCII without a final dot, or an IP
     address, which is then also in `ip`."""
 
     scheme: Scheme
@@ -52,7 +52,7 @@ class Address(Struct, frozen=True, kw_only=True):
 
 
 def read_address(url: str) -> Address | UnfetchedResource:
-    """Parse the address in `url`, or say why nothing is fetched from it. Only the host is ever
+    """Parse the address in `url`, or return why nothing is fetched from it. Only the host is ever
     repeated: the rest may contain a secret."""
     if refusal := refuse_odd_url(url):
         return refusal
@@ -79,7 +79,7 @@ def read_address(url: str) -> Address | UnfetchedResource:
 
 
 def refuse_odd_url(url: str) -> UnfetchedResource | None:
-    """Why `url` is not even parsed; None if it is."""
+    """Return why `url` must not even be parsed; None if it may be."""
     if len(url) > MAX_URL:
         return refuse(f"the address is longer than {MAX_URL:,} characters")
     if _SURROGATE.search(url):
@@ -90,7 +90,7 @@ def refuse_odd_url(url: str) -> UnfetchedResource | None:
 
 
 def read_host(text: str) -> str | UnfetchedResource:
-    """Return a host in its canonical spelling, or say why it has none."""
+    """Return a host in its canonical spelling, or the reason for refusing it."""
     if text.startswith("["):
         address = parse_ip(text[1:-1])
         if address is None or address.version == 4:
@@ -117,7 +117,7 @@ def read_host(text: str) -> str | UnfetchedResource:
 
 
 def _encode_name(name: str) -> str | None:
-    """A name with non-ASCII letters, as the domain name system spells it."""
+    """Encode a name with non-ASCII letters for the domain name system."""
     import idna
 
     try:

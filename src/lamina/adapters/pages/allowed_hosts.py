@@ -1,7 +1,8 @@
-"""Which hosts the rules allow.
+"""Decides which hosts the rules allow.
 
-Law: a host is judged by its name before it is looked up, and by all of its addresses before any is
-connected to. What no rule allows is refused, and the refusal says which rule would allow it.
+Law: a host is judged by its name before it is looked up, and by all of its addresses before
+connecting to any of them. A host that no rule allows is refused, and the refusal names the rule
+that would allow it.
 """
 
 import re
@@ -14,19 +15,19 @@ from lamina.adapters.pages.addresses import DEFAULT_PORTS, Address, read_host, r
 from lamina.adapters.pages.networks import Ip, Zone, classify_address, parse_ip
 from lamina.core.values.web_access import UnfetchedResource, WebRules
 
-# Which addresses a host may have: public ones, this machine's, or all that are ever allowed.
+# The addresses that a host may have: public ones, this machine's, or all that can ever be allowed.
 Reach = Literal["public", "loopback", "private"]
 
-# Names under which clouds serve their secrets; some have public addresses.
+# Host names under which clouds serve their secrets; some have public addresses.
 _SECRET_NAMES = frozenset({
     "metadata", "metadata.google.internal", "metadata.goog", "instance-data",
     "instance-data.ec2.internal", "metadata.tencentyun.com", "metadata.platformequinix.com",
     "metadata.packet.net", "rancher-metadata",
 })  # fmt: skip
-# Names for something near, whatever answers to them.
+# Names reserved for local hosts, whatever their addresses.
 _NEAR = ("localhost", "localdomain", "local", "internal", "home.arpa", "onion")
-# Ports of services other than the web, above those that only an administrator can serve. Some
-# take a request for commands.
+# Ports of services other than the web, above those that only an administrator can serve. Some of
+# these services would execute a request as commands.
 _OTHER_SERVICES = frozenset({
     1433, 1521, 1719, 1720, 1723, 2049, 2375, 2376, 3306, 3389, 3659, 4045, 4190, 5060, 5061, 5432,
     5900, 6000, 6379, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080, 11211, 27017,
@@ -37,7 +38,7 @@ _PRIVATE = "private:"
 
 
 class AllowedHost(Struct, frozen=True, kw_only=True):
-    """A listed host. Without a port it means every port of the web."""
+    """A listed host. Without a port, it covers every web port."""
 
     host: str
     port: int | None = None
@@ -54,9 +55,9 @@ class AllowedHost(Struct, frozen=True, kw_only=True):
 
 
 def read_allowed_host(text: str) -> AllowedHost | None:
-    """An entry of `allow_hosts`; None if it is not one."""
+    """Read an entry of `allow_hosts`; None if invalid."""
     plain = text.strip().lower()
-    # An IPv6 address may be listed without the brackets that it has in a URL.
+    # An IPv6 address may be listed without the brackets required in a URL.
     bare = plain.removeprefix(_PRIVATE)
     if bare.count(":") > 1 and not bare.startswith("["):
         plain = plain.replace(bare, f"[{bare}]")
@@ -74,7 +75,7 @@ def read_allowed_host(text: str) -> AllowedHost | None:
 
 
 def judge_name(address: Address, rules: WebRules) -> Reach | UnfetchedResource:
-    """Which addresses the host may have, or why nothing is fetched from it."""
+    """Return the addresses that the host may have, or why nothing is fetched from it."""
     if rules.access == "off":
         return refuse(
             f"fetching from the web is off; {address.host} is fetched with the setting web: listed "
@@ -107,8 +108,8 @@ def judge_name(address: Address, rules: WebRules) -> Reach | UnfetchedResource:
 
 
 def judge_addresses(address: Address, reach: Reach, ips: Sequence[str]) -> Zone | UnfetchedResource:
-    """Return the host's zone. One forbidden address is enough to refuse it, since the connection
-    might go to any of them."""
+    """Return the host's zone. One forbidden address is enough to refuse the host, since the
+    connection might go to any of them."""
     zones: set[Zone] = set()
     for text in ips:
         ip = parse_ip(text)
@@ -130,7 +131,7 @@ def judge_addresses(address: Address, reach: Reach, ips: Sequence[str]) -> Zone 
 
 
 def judge_redirect(before: Address, after: Address) -> UnfetchedResource | None:
-    """Why a redirect is not followed, judging by the two addresses; None if it is."""
+    """Return why a redirect between two addresses is not followed; None if it is."""
     if before.scheme == "https" and after.scheme == "http":
         return refuse(f"{before.host} redirects to {after.host} without encryption")
     return None
@@ -139,8 +140,8 @@ def judge_redirect(before: Address, after: Address) -> UnfetchedResource | None:
 def judge_redirect_zones(
     before: Address, zone: Zone, after: Address, next_zone: Zone
 ) -> UnfetchedResource | None:
-    """Why a redirect is not followed, judging by the zones; None if it is. The web may not redirect
-    into a private network, even if a person may go there."""
+    """Return why a redirect between two zones is not followed; None if it is. The web may not
+    redirect into a private network, even if a person may go there."""
     if zone == "public" and next_zone != "public":
         return refuse(
             f"{before.host} redirects to {after.host}, which is not public; attach that address "
@@ -162,7 +163,7 @@ def _reaches(reach: Reach, zone: Zone) -> bool:
 
 
 def _nearness(address: Address) -> str:
-    """Why a host is not public, judging by its name; empty if it may be."""
+    """Return why a host is not public, judging by its name; empty if it may be public."""
     if address.ip is not None:
         kind = classify_address(address.ip)
         return "" if kind.zone == "public" else kind.what

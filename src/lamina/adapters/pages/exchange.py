@@ -1,8 +1,9 @@
-"""One request to one server, and its answer unpacked.
+"""Sends one request to one server and unpacks the response.
 
 Laws: the connection goes only to an address that was judged; the name is used only in the Host
-header, by TLS and to check the certificate. No proxy, cookie, login or environment variable affects
-where it goes. No more is unpacked than was requested, however small the compressed body is.
+header, for TLS and to check the certificate. No proxy, cookie, login or environment variable
+affects the destination. No more is unpacked than was requested, however small the compressed body
+is.
 """
 
 import ssl
@@ -26,7 +27,7 @@ from msgspec import Struct
 from lamina.adapters.pages.addresses import Address
 from lamina.adapters.pages.fetch_answers import FetchAnswer, fetch_failure
 
-# Brotli and the like would need packages of their own.
+# Brotli and the like would need additional packages.
 ACCEPTED_ENCODINGS = "gzip, deflate"
 _GZIP, _ZLIB, _RAW = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
 
@@ -35,16 +36,16 @@ class Unpacker(Protocol):
     def feed(self, data: bytes) -> bytes: ...
 
     def end(self) -> None:
-        """The body has ended.
+        """Check that the body is complete.
 
         Raises:
-            FetchFailure: something is missing.
+            FetchFailure: part of it is missing.
         """
         ...
 
 
 def find_unpacker(coding: str, limit: int, host: str) -> Unpacker:
-    """Return an unpacker of up to one byte more than `limit`, which shows that there was more.
+    """Return an unpacker for up to `limit` bytes plus one, which reveals excess data.
 
     Raises:
         FetchFailure: `coding` is unknown.
@@ -67,7 +68,7 @@ class _PlainUnpacker:
         return data
 
     def end(self) -> None:
-        """It may end anywhere."""
+        """Accept any end."""
 
 
 class _ZlibUnpacker:
@@ -83,7 +84,7 @@ class _ZlibUnpacker:
             part = self._step(data)
             out.append(part)
             self._remaining -= len(part)
-            # gzip may continue with another member; what follows deflate means nothing.
+            # gzip may continue with another member; data after deflate has no meaning.
             data = self._stream.unused_data if self._bits == _GZIP else b""
             if data:
                 self._stream = zlib.decompressobj(_GZIP)
@@ -106,7 +107,7 @@ class _ZlibUnpacker:
             raise fetch_failure("unreadable", f"the body from {self._host} broke off")
 
 
-# Connects to an address (never a name) and a port within that many seconds.
+# Connects to an address (never a name) and a port within the given number of seconds.
 Connect = Callable[[str, int, float], Awaitable[httpcore2.AsyncNetworkStream]]
 
 _AGENT = "Lamina (a person attached this page)"
@@ -114,8 +115,8 @@ _MEGABYTE = 1_000_000
 
 
 class FetchRequest(Struct, frozen=True, kw_only=True):
-    """Asks for a body of up to `limit` bytes, if `accepts_type` is true of its type. With a `body`
-    of its own it is posted."""
+    """A request for a body of up to `limit` bytes, if `accepts_type` accepts its media type. With a
+    `body`, it is sent as a POST."""
 
     accept: str
     limit: int
@@ -138,10 +139,10 @@ async def exchange(
     connect: Connect,
     context: ssl.SSLContext | None,
 ) -> FetchAnswer:
-    """Asks the server at the first of `ips` that can be reached for `address`.
+    """Send a request for `address` to the first of `ips` that can be reached.
 
     Raises:
-        FetchFailure: it did not answer as it should, or sent more than was asked for.
+        FetchFailure: the response was invalid, or exceeded the limit.
     """
     with _translate_errors(address):
         async with _response(address, _PinnedBackend(ips, connect), request, context) as response:
@@ -154,7 +155,7 @@ async def exchange(
 
 
 class _PinnedBackend(httpcore2.AsyncNetworkBackend):
-    """Connects to the addresses it was given, whatever host it is asked for."""
+    """Connects to the given addresses, whatever host is requested."""
 
     def __init__(self, ips: Sequence[str], connect: Connect) -> None:
         self._ips = ips
@@ -239,7 +240,8 @@ def _too_large(host: str, limit: int) -> Exception:
 
 
 def _headers(raw: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Headers by their names in lower case. Of several the first counts, but encodings add up."""
+    """Return headers by lower-case name. Of duplicates the first counts, but encodings are
+    joined."""
     headers: dict[str, str] = {}
     for name, value in raw:
         key = name.decode("ascii", "replace").lower()

@@ -1,4 +1,4 @@
-"""A server's answer, and what it means for the fetch."""
+"""Defines a server's response to a fetch, and interprets its status and redirects."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -25,7 +25,7 @@ _WORDS = {
 
 
 class FetchFailure(Exception):
-    """A fetch failed, and why."""
+    """A failed fetch, with the reason."""
 
     def __init__(self, why: UnfetchedResource) -> None:
         super().__init__(why.detail)
@@ -37,8 +37,8 @@ def fetch_failure(reason: Literal["missing", "unreadable", "refused"], detail: s
 
 
 class FetchAnswer(Struct, frozen=True, kw_only=True):
-    """The answer of a server. Header names are in lower case; `data` is unpacked, and empty if it
-    was not wanted."""
+    """A server's response. Header names are in lower case; `data` is unpacked, and empty if not
+    requested."""
 
     address: Address
     status: int
@@ -63,8 +63,8 @@ class FetchAnswer(Struct, frozen=True, kw_only=True):
 
 
 class Validators(Struct, frozen=True, kw_only=True):
-    """What a server needs to tell whether something has changed. They are sent only to the address
-    they came from."""
+    """Values with which a server can tell whether a resource has changed. They are sent only to the
+    address that issued them."""
 
     url: str
     etag: str = ""
@@ -89,7 +89,7 @@ def validators_of(answer: FetchAnswer) -> Validators:
 
 
 def next_address(answer: FetchAnswer) -> Address:
-    """Where a redirect leads.
+    """Return the address that a redirect leads to.
 
     Raises:
         FetchFailure: nothing may be fetched from there.
@@ -113,7 +113,7 @@ def next_address(answer: FetchAnswer) -> Address:
 
 
 def judge_status(answer: FetchAnswer) -> None:
-    """Does nothing if the answer is what was asked for.
+    """Check that the response's status is a success.
 
     Raises:
         FetchFailure: it is not.

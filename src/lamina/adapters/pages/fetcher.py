@@ -1,10 +1,10 @@
-"""Pages and pictures from the web, fetched once and kept for a while.
+"""Fetches web pages and images, and caches them for a while.
 
 Laws: every step of a fetch and of every redirect is judged before anything is sent: the address,
 the name, and everything the name resolves to. Connections go only to judged addresses. Errors
-repeat only the host of an address, since the rest may contain a secret. There is one fetch at a
-time per key, and none while the last one is fresh: a chat that names a page in every turn fetches
-it once, and its version stays the same.
+repeat only an address's host, since the rest may contain a secret. Per key there is one fetch at a
+time, and none while the last one is fresh: a chat that names a page in every turn fetches it once,
+and its version stays the same.
 """
 
 import re
@@ -60,7 +60,7 @@ T = TypeVar("T")
 
 
 class CachedFetch(Struct, Generic[T], frozen=True, kw_only=True):
-    """A fetch that is good `until` a time. A `problem` says why it is older than it should be."""
+    """A fetch that is valid `until` a time. A `problem` says why it is older than it should be."""
 
     value: T
     validators: Validators
@@ -70,7 +70,8 @@ class CachedFetch(Struct, Generic[T], frozen=True, kw_only=True):
 
 
 class PageCache(Generic[T]):
-    """Keeps up to `max_count` fetches and `max_bytes`; the least recently used go first."""
+    """A cache of up to `max_count` fetches and `max_bytes`; the least recently used are removed
+    first."""
 
     def __init__(self, max_count: int, max_bytes: int) -> None:
         self._max_count, self._max_bytes = max_count, max_bytes
@@ -83,7 +84,7 @@ class PageCache(Generic[T]):
         now: float,
         renew: Callable[[CachedFetch[T] | None], Awaitable[CachedFetch[T]]],
     ) -> CachedFetch[T]:
-        """The fetch under `key`, renewed if it is not fresh."""
+        """Return the fetch under `key`, renewed if not fresh."""
         lock = self._locks.setdefault(key, Lock())
         try:
             async with lock:
@@ -106,7 +107,7 @@ class PageCache(Generic[T]):
         return sum(fetch.size for fetch in self._fetches.values())
 
 
-# Finds all addresses of a name, for a port.
+# Resolves a name to all its addresses, for a port.
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 MEGABYTE = 1_000_000
@@ -118,8 +119,8 @@ _MAX_CACHED_BYTES = 64 * MEGABYTE
 
 
 class WebLimits(Struct, frozen=True, kw_only=True):
-    """How long a fetch may take and how much it may bring. The result is good for `keep_s`; if it
-    cannot be renewed after that, the next attempt is after `retry_s`."""
+    """Limits on a fetch's duration and size. The result is valid for `keep_s`; if it cannot be
+    renewed after that, the next attempt is after `retry_s`."""
 
     total_s: float = 20.0
     connect_s: float = 5.0
@@ -132,7 +133,7 @@ class WebLimits(Struct, frozen=True, kw_only=True):
 
 
 class _ResourceKind(Struct, frozen=True, kw_only=True):
-    """What is fetched: its name in messages, the Accept header, and the media types it may have."""
+    """A kind of resource: its name in messages, the Accept header, and the allowed media types."""
 
     name: str
     accept: str
@@ -144,16 +145,16 @@ _PICTURE = _ResourceKind(name="a picture", accept="image/*", includes=is_picture
 
 
 async def resolve(host: str, port: int) -> Sequence[str]:
-    """The addresses of a name, as the system resolves it."""
+    """Return a name's addresses, as resolved by the system."""
     entries = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return tuple(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 async def find_addresses(address: Address, resolve: Resolve) -> Sequence[str]:
-    """All addresses of a host, to be judged before connecting to one.
+    """Return all addresses of a host, to be judged before connecting to one.
 
     Raises:
-        FetchFailure: it has none, or could not be looked up.
+        FetchFailure: the host has none, or could not be looked up.
     """
     if address.ip is not None:
         return (str(address.ip),)
@@ -163,12 +164,12 @@ async def find_addresses(address: Address, resolve: Resolve) -> Sequence[str]:
         is_unknown = getattr(error, "errno", None) in _NO_NAME
         detail = "there is no such host" if is_unknown else "it could not be looked up"
         raise fetch_failure("unreadable", f"{address.host}: {detail}") from error
-    # Where IPv6 leads nowhere, it often takes seconds to find out.
+    # A broken IPv6 route often takes seconds to detect.
     return sorted(ips, key=lambda ip: ":" in ip)
 
 
 class WebFetcher:
-    """The web as a source of pages and pictures."""
+    """Fetches pages and images from the web."""
 
     def __init__(
         self,
@@ -190,8 +191,8 @@ class WebFetcher:
         self._pictures: PageCache[FetchedResource] = PageCache(_PICTURES, _MAX_CACHED_BYTES)
 
     async def page(self, url: str, rules: WebRules) -> LoadedItem | LeftOut:
-        """Return the page as an item. Its identity is the address that the person named, whatever a
-        redirect or the page itself says."""
+        """Return the page as an item. Its identity is the address that the person gave, regardless
+        of redirects and of the page's own claims."""
 
         async def read(answer: FetchAnswer) -> tuple[LoadedItem, int]:
             reading = await self._read(url, answer)
@@ -213,7 +214,7 @@ class WebFetcher:
     async def picture(
         self, url: str, rules: WebRules, limit: int
     ) -> FetchedResource | UnfetchedResource:
-        """The bytes of a picture as they came, up to `limit`."""
+        """Return an image's bytes unchanged, up to `limit`."""
 
         async def read(answer: FetchAnswer) -> tuple[FetchedResource, int]:
             picture = FetchedResource(
@@ -271,7 +272,7 @@ class WebFetcher:
         return CachedFetch(value=value, validators=validators_of(answer), size=size, until=until)
 
     async def _read(self, url: str, answer: FetchAnswer) -> LoadedItem:
-        """The item in an answer."""
+        """Read the item in a response."""
 
         def read() -> LoadedItem:
             page = read_page(
@@ -327,7 +328,7 @@ class WebFetcher:
     async def _follow(
         self, request: "FetchRequest", address: Address, rules: WebRules, old: Validators | None
     ) -> FetchAnswer:
-        """The answer at the end of all redirects, which are judged like the first address."""
+        """Return the response after all redirects, which are judged like the first address."""
         before: tuple[Address, Zone] | None = None
         for _ in range(self._limits.redirects + 1):
             reach: Reach = _require(judge_name(address, rules))
@@ -366,7 +367,7 @@ def _require(verdict: T | UnfetchedResource) -> T:
 
 
 def _safe_id(url: str) -> ItemId:
-    """The item's id, without parts that must not or cannot be kept."""
+    """Return the item's id, without parts that must not or cannot be kept."""
     plain = url.encode("utf-8", "backslashreplace").decode()[:MAX_URL]
     return ItemId(_USER.sub("//", url_id(plain), count=1))
 

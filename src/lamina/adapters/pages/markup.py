@@ -1,8 +1,8 @@
-"""The text of an HTML page, without what the page itself hides.
+"""Extracts the text of an HTML page, without content that the page itself hides.
 
 Law: text that a person would not see on the page is not read, as far as the page alone shows: by
 its attributes and by rules for plain classes, ids and tags in its `<style>` elements. Hidden text
-is where instructions to a model hide. Blocking: run it in a thread.
+is a common place for instructions to a model. Blocking: run it in a thread.
 """
 
 import re
@@ -19,12 +19,12 @@ _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
 _SELECTOR = re.compile(r"([a-z][a-z0-9-]*)?((?:[.#][\w-]+)*)", re.IGNORECASE)
 _PART = re.compile(r"([.#])([\w-]+)")
 _LENGTH = re.compile(r"(-?[0-9]*\.?[0-9]+)(px|pt|em|rem|%|vw|vh)?")
-# Text smaller than this cannot be read; in each unit.
+# Text smaller than this is unreadable, per unit.
 _UNREADABLE = {"": 0.0, "px": 2.0, "pt": 2.0, "em": 0.15, "rem": 0.15, "%": 15.0, "vw": 0.1}
-# Farther to the left or above than this it is off any screen.
+# Text farther to the left or top than this is off any screen.
 _OUTSIDE = {"px": -900.0, "pt": -700.0, "em": -50.0, "rem": -50.0, "%": -100.0, "vw": -100.0}
 _NOTHING = frozenset({"0", "0px", "0%", "0em", "1px"})
-# Styles beyond this length are ignored; such a page has little text of its own.
+# Styles beyond this length are ignored; a page with that many has little text of its own.
 _MAX_STYLE = 500_000
 _MAX_COMPOUND = 50
 
@@ -45,7 +45,7 @@ class StyleRule(Struct, frozen=True, kw_only=True):
 
 
 class HidingRules(Struct, frozen=True, kw_only=True):
-    """Rules that hide. Those with one part are looked up, so that no page can make this slow."""
+    """Rules that hide elements. One-part rules are indexed, so that no page can make this slow."""
 
     tags: frozenset[str] = frozenset()
     ids: frozenset[str] = frozenset()
@@ -62,8 +62,8 @@ class HidingRules(Struct, frozen=True, kw_only=True):
 
 
 def declarations(style: str) -> dict[str, str]:
-    """The properties of a style attribute; if one is set twice, the last value counts, unless the
-    first was important."""
+    """Return the properties in a style attribute; if one is set twice, the last value counts,
+    unless the first was marked important."""
     properties: dict[str, str] = {}
     important = set()
     for part in style.split(";"):
@@ -78,7 +78,7 @@ def declarations(style: str) -> dict[str, str]:
 
 
 def hides(style: Declarations) -> bool:
-    """Whether this style makes an element invisible."""
+    """Return whether this style makes an element invisible."""
     get = style.get
     return (
         get("display") == "none"
@@ -96,7 +96,7 @@ def hides(style: Declarations) -> bool:
 
 
 def hiding_rules(sheets: Iterator[str]) -> HidingRules:
-    """The rules of style sheets that hide elements."""
+    """Return the style sheet rules that hide elements."""
     styles: dict[StyleRule, dict[str, str]] = {}
     for sheet in sheets:
         for selectors, body in _blocks(_COMMENT.sub("", sheet[:_MAX_STYLE])):
@@ -114,7 +114,7 @@ def hiding_rules(sheets: Iterator[str]) -> HidingRules:
 
 
 def _blocks(sheet: str) -> Iterator[tuple[str, str]]:
-    """Selectors and bodies that always apply, unlike those inside @media and the like."""
+    """Yield selectors and bodies that always apply, unlike those inside @media and the like."""
     start, depth, head, body = 0, 0, "", 0
     for mark in re.finditer(r"[{};]", sheet):
         match mark[0]:
@@ -195,7 +195,7 @@ _BLOCKS = frozenset({
 })  # fmt: skip
 # Styles of the whole page are often undone by a script once the page has loaded.
 _NEVER_HIDDEN_TAGS = frozenset({"html", "body", "main", "article"})
-# For texts shorter than this the page's own description says more.
+# For shorter texts the page's own description says more.
 _SHORT = 500
 _MAX_ELEMENTS = 30_000
 _MAX_DEPTH = 150
@@ -214,7 +214,7 @@ def read_markup(text: str) -> PageText:
     """Read the main text of a page as Markdown, or all of its text if the main part is unclear.
 
     Raises:
-        FetchFailure: it has no text.
+        FetchFailure: the page has no text.
     """
     tree, is_cut = _parse(text)
     if tree is None:
@@ -237,7 +237,7 @@ def read_markup(text: str) -> PageText:
 
 
 def _parse(text: str) -> tuple[Any, bool]:
-    """The tree of a page, and whether the parser gave up before its end."""
+    """Return a page's tree, and whether the parser gave up before the end."""
     from lxml import etree, html  # type: ignore[import-untyped]
 
     parser = html.HTMLParser(
@@ -270,7 +270,7 @@ def _one_line(text: str, limit: int) -> str:
 
 
 def _drop_unseen(tree: Any) -> tuple[str, ...]:
-    """Remove what is not shown, and report how much text that was."""
+    """Remove hidden content, and report the amount of text removed."""
     rules = hiding_rules(style.text or "" for style in tree.iter("style"))
     places, characters = 0, 0
     for element in list(tree.iter()):
@@ -283,8 +283,8 @@ def _drop_unseen(tree: Any) -> tuple[str, ...]:
             places, characters = places + bool(length), characters + length
             element.drop_tree()
         else:
-            # What stays is visible, but the search for the main text would take
-            # `overflow: hidden` for hiding.
+            # The remaining elements are visible, but the main-text search would take `overflow:
+            # hidden` for hidden content.
             element.attrib.pop("style", None)
     if not places:
         return ()
@@ -308,8 +308,8 @@ def _is_hidden(element: Any, rules: HidingRules) -> bool:
 
 
 def _is_simple(tree: Any) -> bool:
-    """Whether the main text can be found within seconds: the time for that grows faster than the
-    page."""
+    """Return whether the main text can be found within seconds: the time needed grows faster than
+    the page."""
     from lxml import etree
 
     elements = depth = 0
@@ -353,5 +353,5 @@ def _all_text(tree: Any) -> str:
 
 
 def _join_flow(parts: list[str]) -> str:
-    """Line breaks in the source are spaces; only blocks break lines."""
+    """Treat line breaks in the source as spaces; only blocks break lines."""
     return "".join(part if part == "\n" else re.sub(r"\s+", " ", part) for part in parts)

@@ -1,7 +1,7 @@
-"""The zone that an address belongs to.
+"""Classifies IP addresses by network zone.
 
-Law: an address is public only if nothing here says otherwise. An IPv6 address that wraps another is
-judged by the inner one, or not used at all.
+Law: an address is public only if no entry here says otherwise. An IPv6 address that wraps another
+is judged by the inner one, or refused.
 """
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -15,7 +15,7 @@ Ip = IPv4Address | IPv6Address
 
 
 class AddressKind(Struct, frozen=True, kw_only=True):
-    """The zone of an address, and what a refusal calls it."""
+    """An address's zone, and its description in a refusal."""
 
     zone: Zone
     what: str
@@ -27,7 +27,7 @@ def _range(
     return AddressKind(zone=zone, what=what), [ip_network(network) for network in networks]
 
 
-# The first range that holds the address counts.
+# The first range that contains the address counts.
 _RANGES = (
     _range(
         "never", "an address that a cloud serves its secrets from",
@@ -61,11 +61,11 @@ _RANGES = (
     _range("never", "a tunnel to an IPv4 address", "2002::/16", "2001::/32", "64:ff9b:1::/48"),
     _range("never", "a reserved address", "2001::/23"),
 )  # fmt: skip
-# How a network without IPv4 reaches the rest of the internet.
+# The prefix through which a network without IPv4 reaches the rest of the internet.
 _NAT64 = ip_network("64:ff9b::/96")
 _IPV6_UNICAST = ip_network("2000::/3")
 _IN_IPV4 = 0xFFFFFFFF
-# The middle of the address of a host in an ISATAP tunnel, with the bit for "unique" off and on.
+# The middle of an ISATAP tunnel address, with the "unique" bit off and on.
 _ISATAP = (0x00005EFE, 0x02005EFE)
 _PUBLIC = AddressKind(zone="public", what="a public address")
 _RESERVED = AddressKind(zone="never", what="a reserved address")
@@ -83,12 +83,13 @@ def classify_address(address: Ip) -> AddressKind:
             return AddressKind(zone="never", what="a tunnel to an IPv4 address")
         if address not in _IPV6_UNICAST:
             return _RESERVED
-    # Python's own registry may know of ranges that came later.
+    # Python's own registry may include newer ranges.
     return _PUBLIC if address.is_global else _RESERVED
 
 
 def parse_ip(text: str) -> Ip | None:
-    """An address in its usual spelling; None for anything else, including one with a zone."""
+    """Parse an address in its usual spelling; None for anything else, including addresses with a
+    zone."""
     if "%" in text:
         return None
     try:

@@ -1,8 +1,8 @@
-"""Turns bytes from the web into text, by their type and their character set. Blocking: run it in a
+"""Turns bytes from the web into text, by media type and character set. Blocking: run it in a
 thread.
 
-Law: bytes are decoded as browsers do: a mark at the start counts most, then the header, then what
-the page itself declares. Without any of these it is UTF-8 if possible.
+Law: bytes are decoded as browsers do: a byte order mark takes precedence, then the header, then the
+page's own declaration. Without any of these the text is UTF-8 if possible.
 """
 
 import codecs
@@ -20,7 +20,7 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# Names that do not mean text on the web: one would hide it, the other is for scripts.
+# Names that do not denote text encodings on the web: one would hide text, the other is for scripts.
 _NO_CODECS = ("replacement", "x-user-defined")
 _META = re.compile(rb"<meta[^>]{0,512}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE)
 _META_WITHIN = 4_096
@@ -32,14 +32,14 @@ class DecodedText(Struct, frozen=True, kw_only=True):
 
 
 def decode(data: bytes, declared_charset: str, *, is_markup: bool) -> DecodedText:
-    """The text of `data`. What cannot be decoded is replaced, with a warning."""
+    """Decode `data`. Invalid bytes are replaced, with a warning."""
     for mark, charset in _MARKS:
         if data.startswith(mark):
             return _decode_as(data[len(mark) :], charset)
     charset = _codec(declared_charset)
     if not charset and is_markup and (meta := _META.search(data, 0, _META_WITHIN)):
         charset = _codec(meta[1].decode("ascii", "replace"))
-        # If the page could be read up to there, its characters are not wider than a byte.
+        # If the page could be read up to there, its characters are one byte wide.
         charset = "utf-8" if charset.startswith("utf-16") else charset
     if charset:
         return _decode_as(data, charset)
@@ -50,13 +50,13 @@ def decode(data: bytes, declared_charset: str, *, is_markup: bool) -> DecodedTex
 
 
 def _codec(name: str) -> str:
-    """The codec that a name means on the web; empty if there is none."""
+    """Return the codec that a name denotes on the web; empty if there is none."""
     from webencodings import lookup
 
     encoding = lookup(name)
     if encoding is None or encoding.name in _NO_CODECS:
         return ""
-    # Browsers read the one as the other, which is larger.
+    # Browsers read the one as the other, which is a superset.
     return "gb18030" if encoding.name == "gbk" else str(encoding.codec_info.name)
 
 
@@ -85,7 +85,7 @@ _GUESS_BYTES = 1_024
 
 
 def is_page(media_type: str) -> bool:
-    """Whether bytes of a type can be read as text. Without a type, the content decides."""
+    """Return whether a media type can be read as text. Without a type, the content decides."""
     return media_type in ("", _PDF) or media_type in _MARKUP or _is_text(media_type)
 
 
@@ -96,10 +96,10 @@ def is_picture(media_type: str) -> bool:
 def read_page(
     data: bytes, media_type: str, charset: str, *, read_pdf: ReadPdf | None, limit: int
 ) -> PageText:
-    """Read the text of a page, up to `limit` characters.
+    """Read a page's text, up to `limit` characters.
 
     Raises:
-        FetchFailure: it has no text.
+        FetchFailure: the page has no text.
     """
     kind = media_type or _guess(data)
     if kind == _PDF:

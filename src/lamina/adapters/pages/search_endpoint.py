@@ -1,9 +1,9 @@
-"""A web search over an HTTP endpoint, and the pages it found, in the form of docs/web-search.md.
+"""Searches the web over an HTTP endpoint, in the format described in docs/web-search.md.
 
-Laws: the endpoint is the address that a person named, judged like a page's address, and no redirect
-is followed. The key goes only there, and over the web only encrypted. Errors repeat only the
-address's host. An answer is untrusted data: a result counts only with a public address; texts are
-short, and invisible characters are reported. Results that are left out are counted.
+Laws: the endpoint is an address given by a person, judged like a page's address, and no redirect is
+followed. The key goes only there, and over the web only encrypted. Errors repeat only the address's
+host. A response is untrusted data: a result counts only with a public address; strings are short,
+and invisible characters are reported. Results that are left out are counted.
 """
 
 import re
@@ -26,13 +26,13 @@ from lamina.core.values.web_access import FoundPage, FoundPages, UnfetchedResour
 from lamina.errors import UsageError
 
 MAX_RESULTS = 10
-# Characters of a title or a date, of a snippet, and of a content.
+# Maximum characters of a title or date, of a snippet, and of content.
 LONGEST_LINE = 200
 LONGEST_SNIPPET = 1_000
 LONGEST_CONTENT = 4_000
 FORM = '{"results": [{"title": ..., "url": ..., "snippet": ...}]}'
 _PUBLIC = WebRules(access="public")
-# Control characters, which no text needs.
+# Control characters, which no string needs.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -49,10 +49,10 @@ class _Answer(Struct):
 
 
 def read_found(data: bytes | str) -> FoundPages:
-    """The results in an answer.
+    """Read the results in a response.
 
     Raises:
-        FetchFailure: it does not have the form.
+        FetchFailure: its format is invalid.
     """
     try:
         results = msgspec.json.decode(data, type=_Answer).results
@@ -99,7 +99,7 @@ def _read_result(raw: msgspec.Raw) -> FoundPage | None:
 
 
 def _clean(text: str | None, longest: int) -> str:
-    """A text without control characters, cut to its length."""
+    """Return a string without control characters, truncated to `longest`."""
     shown = _CONTROLS.sub("", mend_text((text or "")[: 2 * longest])).strip()
     return shown if len(shown) <= longest else f"{shown[: longest - 1].rstrip()}…"
 
@@ -109,10 +109,10 @@ _AGENT = "Lamina (a person allowed this search)"
 
 
 class SearchEndpoint:
-    """Asks `url` for results. `headers` are sent along, for example one with a key.
+    """A search endpoint at `url`. `headers` are sent along, for example one with a key.
 
     Raises:
-        UsageError: it is not a web address.
+        UsageError: `url` is not a web address.
     """
 
     def __init__(
@@ -138,11 +138,11 @@ class SearchEndpoint:
 
     @property
     def name(self) -> str:
-        """Where questions go, for people."""
+        """The destination of queries, for display."""
         return self.address.host
 
     async def search(self, query: str, limit: int) -> FoundPages | UnfetchedResource:
-        """Search for a query, or say why that failed."""
+        """Search for a query, or return why that failed."""
         try:
             with anyio.fail_after(self._limits.total_s):
                 return await self._ask({"query": query, "limit": limit})
@@ -162,7 +162,7 @@ class SearchEndpoint:
             detail = f"searching the web needs the package {error.name!r}: {install_hint('pages')}"
             raise fetch_failure("unreadable", detail) from error
         address = self.address
-        # A person named it, so it may be near.
+        # A person named this address, so it may be local.
         rules = WebRules(access="listed", allow_hosts=(f"private:{address.host}:{address.port}",))
         reach = judge_name(address, rules)
         if isinstance(reach, UnfetchedResource):

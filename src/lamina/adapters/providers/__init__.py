@@ -1,4 +1,4 @@
-"""Wires and clients per vendor, local models, and the books of models and prices.
+"""Wires and clients for each vendor, local models, and the model and price books.
 
 Private: see `lamina` for what is public.
 """

@@ -1,8 +1,8 @@
-"""The book of providers and models: models.toml, a person's own file (LAMINA_MODELS) merged over
-it, and the generated table of prices and limits.
+"""Combines the model data: models.toml, a person's own file (LAMINA_MODELS) merged over it, and the
+generated table of prices and limits.
 
-Law: a person's file takes precedence over the table, and the table over what a provider's models
-have in common. A model that is in none of them has no price.
+Law: a person's file takes precedence over the table, and the table over a provider's defaults. A
+model in none of them has no price.
 """
 
 import os
@@ -43,7 +43,7 @@ COMMON = "*"
 
 
 class LongPromptPrice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What prompts of more than `above` tokens cost instead."""
+    """Different prices for prompts of more than `above` tokens."""
 
     above: int
     input: _Dollars
@@ -95,7 +95,7 @@ class ModelFacts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 raise ValueError(f"`above` is {price.above}, and has to be one of {steps}")
 
     def prices(self, date: str) -> Prices | None:
-        """The prices that the file gives; None if it gives none."""
+        """Return the prices that the file sets; None if it sets none."""
         if self.input is None or self.output is None:
             return None
         first = LongPromptPrice(above=0, input=self.input, output=self.output)
@@ -107,7 +107,7 @@ class ModelFacts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return Prices(tiers=tiers, storage=self.storage, source=source, date=date)
 
     def tier(self, above: int, fresh: float, output: float) -> PriceTier:
-        """Prices by the factors for what is cached."""
+        """Return prices with the factors for cached tokens applied."""
         return PriceTier(
             above=above,
             input=fresh,
@@ -119,33 +119,34 @@ class ModelFacts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ModelRule(Struct, frozen=True, kw_only=True):
-    """Facts, and the names of those that a person's own file gives."""
+    """Facts, and the names of those set in a person's own file."""
 
     facts: ModelFacts
     own: frozenset[str]
 
 
 class ModelRules(Struct, frozen=True, kw_only=True):
-    """The rules of every provider: the first match applies, and the last rule matches any model."""
+    """The rules for every provider: the first match applies, and the last rule matches any
+    model."""
 
     by_provider: dict[str, tuple[ModelRule, ...]]
     date: str
-    # The date that a person's own file has, if it has one.
+    # The date in a person's own file, if any.
     own_date: str = ""
 
 
 class _File(Struct):
-    """A file as it is written, before a model's gaps are filled in from its provider."""
+    """A file as written, before a model's gaps are filled in from its provider."""
 
     providers: dict[str, dict[str, Any]] = {}
     date: str = ""
 
 
 def read_rules(path: str = "") -> ModelRules:
-    """Our rules, with the user's file merged over them.
+    """Read our rules, with the user's file merged over them.
 
     Raises:
-        InvalidSetting: the user's file cannot be read, or holds something invalid.
+        InvalidSetting: the user's file cannot be read, or contains an invalid value.
     """
     text = files("lamina.adapters.providers").joinpath("models.toml").read_text("utf-8")
     book = msgspec.convert(tomllib.loads(text), _File)
@@ -167,8 +168,8 @@ def _read(path: str) -> _File:
 def _fill_in(
     name: str, base: dict[str, dict[str, Any]], over: dict[str, dict[str, Any]]
 ) -> tuple[ModelRule, ...]:
-    """The rules of a provider in order: those of the user's models, of ours, of any other model."""
-    # A provider that only the user's file names speaks OpenAI's wire unless it says otherwise.
+    """Return a provider's rules in order: for the user's models, for ours, for any other model."""
+    # A provider that only the user's file names uses OpenAI's wire unless specified otherwise.
     packaged, given = base.get(name) or base["compatible"], over.get(name, {})
     models = [(model, True) for model in _models(name, given)]
     models += [(model, False) for model in (*_models(name, packaged), {"match": COMMON})]
@@ -201,9 +202,9 @@ def _models(name: str, fields: dict[str, Any]) -> list[dict[str, Any]]:
 
 DEFAULT_TARGET = "local:smollm2-135m"
 LOCAL = "local"
-# The source of the limits of a model on this machine.
+# The source of the limits for a model on this machine.
 BUNDLED = "Lamina"
-# The names in a person's file of prices that are factors on another, and what each is the price of.
+# Price names in a person's file that are factors of another price, and the price each one sets.
 FACTORS = {"read": "read", "write": "write", "long_write": "write_long"}
 
 
@@ -217,8 +218,8 @@ class _ModelFile(Struct, frozen=True, kw_only=True):
 
 
 class ModelBook:
-    """Targets by name, `provider:model`. An unknown model gets what its provider's models have in
-    common, and no price."""
+    """Finds targets by name, `provider:model`. An unknown model gets its provider's defaults, and
+    no price."""
 
     def __init__(
         self, rules: ModelRules, table: PriceTable, today: Callable[[], date] = date.today
@@ -231,16 +232,16 @@ class ModelBook:
         # Prices may change from one day to the next.
         self._day = ""
         self._targets: dict[str, Target] = {}
-        # By model, and by the folder where models are looked for.
+        # By model, and by the folder searched for models.
         self._model_files: dict[tuple[str, str | None], _ModelFile] = {}
 
     def find(self, name: str) -> Target:
-        """The target of that name.
+        """Return the target with that name.
 
-        A model whose file is gone still has a target: journals name it.
+        A model whose file is gone still has a target: journals refer to it.
 
         Raises:
-            UnknownTarget: no such provider, or no model named.
+            UnknownTarget: no such provider, or no model given.
         """
         if (day := self._today().isoformat()) != self._day:
             self._day = day
@@ -250,7 +251,7 @@ class ModelBook:
         provider, _, model = name.partition(":")
         if provider not in self._rules or not model.strip():
             raise UnknownTarget(name, tuple(self._rules), self._guess_target(name))
-        # A pattern can be asked for by its own name, as `names` lists it.
+        # A pattern can be requested by its own name, as `names` lists it.
         rule = next(
             rule
             for rule in self._rules[provider]
@@ -262,14 +263,15 @@ class ModelBook:
         return self._adapt_to_file(target) if provider == LOCAL else target
 
     def knows(self, name: str) -> bool:
-        """Whether the table or a person's file knows a model, and not only its provider."""
+        """Return whether the table or a person's file lists the model, and not only its
+        provider."""
         provider, _, model = name.partition(":")
         own = (rule.facts.match for rule in self._rules.get(provider, ()) if "match" in rule.own)
         is_listed = self._table.find(provider, model) is not None
         return is_listed or any(fnmatchcase(model, pattern) for pattern in own)
 
     def later_prices(self, name: str) -> tuple[PricePeriod, ...]:
-        """A target's known future prices."""
+        """Return a target's known future prices."""
         listed = self._table.find(*name.split(":", 1))
         if (
             listed is None
@@ -297,12 +299,12 @@ class ModelBook:
     def _find_limits(
         self, rule: ModelRule, listed: ListedModel | None
     ) -> tuple[dict[str, int | None], list[str]]:
-        """How long prompts and answers may be, and the source of that."""
+        """Return the limits on prompts and answers, and their source."""
         sources = [OWN_FILE] if rule.own.intersection(LIMITS) else []
         if rule.facts.wire in LOCAL_WIRES:
             sources.append(BUNDLED)
         limits = {name: getattr(rule.facts, name) for name in LIMITS}
-        # A window from a person's file does not go with the table's longest prompt.
+        # A window from a person's file is not combined with the table's longest prompt.
         kept = rule.own | ({"max_input"} if "window" in rule.own else frozenset())
         for name in LIMITS:
             if listed and name not in kept and (figure := getattr(listed, name)) is not None:
@@ -333,7 +335,7 @@ class ModelBook:
         return replace(prices, tiers=tiers, source=f"{prices.source}, {OWN_FILE}")
 
     def _guess_target(self, model: str) -> str:
-        """Guess the target from just the name of a model."""
+        """Guess the target from a model name alone."""
         from lamina.adapters.providers.local.model_catalogue import LOCAL_MODELS
 
         if model in LOCAL_MODELS:
@@ -346,7 +348,7 @@ class ModelBook:
         return ""
 
     def names(self) -> list[str]:
-        """Every provider, and every model and pattern in the book, as targets."""
+        """Return every provider, and every model and pattern in the book, as targets."""
         found: list[str] = []
         for provider, rules in self._rules.items():
             own = [
@@ -359,7 +361,7 @@ class ModelBook:
         return found
 
     def counter(self, target: Target) -> "TokenCounter":
-        """The counter of a target: an exact one if its vocabulary is on this machine."""
+        """Return a target's counter: an exact one if its vocabulary is on this machine."""
         if target.provider != LOCAL:
             return counter_for(target)
         file = self._find_known_file(target)
@@ -372,8 +374,8 @@ class ModelBook:
         return file.target if file else _adapt_to_file(target)
 
     def _find_known_file(self, target: Target) -> "_ModelFile | None":
-        """The model's file, remembered while it stays the same: a turn asks several times, and one
-        look at the disk is enough. None if it is not on this machine."""
+        """Return the model's file, cached while unchanged: a turn asks several times, and one check
+        of the disk is enough. None if it is not on this machine."""
         key = (target.model, os.environ.get("LAMINA_CACHE"))
         from lamina.adapters.providers.local.gguf import file_stamp
 
@@ -391,7 +393,7 @@ class ModelBook:
         return file
 
     def wire(self, target: Target) -> "Wire":
-        """The encoder for the target's wire, imported when it is first needed."""
+        """Return the encoder for the target's wire, imported when first needed."""
         return _wire(target.wire)
 
 
@@ -408,7 +410,7 @@ def _check_local(name: str, model: str) -> None:
 
 
 def _adapt_to_file(target: Target) -> Target:
-    """The target with what the model's own file says, if that is on this machine."""
+    """Return the target with the facts in the model's own file, if that is on this machine."""
     from lamina.adapters.providers.local.gguf import context_length, thinks_first
     from lamina.adapters.providers.local.model_catalogue import LOCAL_MODELS
 
@@ -420,7 +422,7 @@ def _adapt_to_file(target: Target) -> Target:
         target,
         window=window,
         max_output=min(target.max_output, max(1, window // 2)),
-        # Encoding and factor stay those of the estimate, in case the file disappears.
+        # Encoding and factor remain those of the estimate, in case the file disappears.
         exact_tokens=_file_counter(path) is not None,
         # A grammar would take its thoughts for the answer.
         enforces_citations=target.enforces_citations and not (path and thinks_first(path)),
@@ -443,10 +445,10 @@ def _file_counter(path: Path | None) -> "TokenCounter | None":
 
 
 def load_book(override: str | None = None) -> ModelBook:
-    """The packaged book, with the user's file (LAMINA_MODELS) merged over it.
+    """Load the packaged book, with the user's file (LAMINA_MODELS) merged over it.
 
     Raises:
-        InvalidSetting: the user's file cannot be read, or holds something invalid.
+        InvalidSetting: the user's file cannot be read, or contains an invalid value.
     """
     return _load(override or os.environ.get("LAMINA_MODELS") or "")
 

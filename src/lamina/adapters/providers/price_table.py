@@ -1,6 +1,6 @@
-"""What models charge and hold, as a generated file has it: model_prices.json.
+"""Reads model prices and limits from a generated file, model_prices.json.
 
-Law: each figure names the package that it is from. `make prices` writes the file; nobody edits it.
+Law: each figure names its source package. `make prices` writes the file; nobody edits it.
 """
 
 from fnmatch import fnmatchcase
@@ -13,40 +13,40 @@ from msgspec import Struct
 from lamina.core.values.prices import Prices, PriceTier
 
 FILE = "model_prices.json"
-# A pattern with this sign excludes models that another one includes.
+# A pattern with this prefix excludes models that another one includes.
 EXCEPT = "!"
 
 
 class TableSource(Struct, frozen=True, kw_only=True):
-    """A package with prices: its version, and when its figures were taken over."""
+    """A package with prices: its version, and the date its figures were imported."""
 
     version: str
     date: str
 
 
 class PricePeriod(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A model's prices from a day on; the first period has no beginning."""
+    """A model's prices from a given day on; the first period has no start."""
 
     since: str = ""
     tiers: tuple[PriceTier, ...]
 
 
 class ListedModel(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Facts about the models whose names fit `match`. `sources` says which package a figure is
-    from: `prices`, single prices if from another package, and limits."""
+    """Facts about the models whose names match `match`. `sources` names the package for each
+    figure: `prices`, single prices if from another package, and limits."""
 
     provider: str
     model: str
     match: tuple[str, ...]
     window: int | None = None
-    # The longest prompt, if less than the window.
+    # The longest prompt, if shorter than the window.
     max_input: int | None = None
     max_output: int | None = None
     periods: tuple[PricePeriod, ...]
     sources: dict[str, str]
 
     def fits(self, name: str) -> bool:
-        """Whether a model of that name is meant."""
+        """Return whether this entry applies to a model name."""
         if name in self.match:
             return True
         exceptions = (pattern[1:] for pattern in self.match if pattern.startswith(EXCEPT))
@@ -55,7 +55,7 @@ class ListedModel(Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
     def tiers_on(self, day: str) -> tuple[PriceTier, ...]:
-        """The prices on a day, such as `2026-11-17`."""
+        """Return the prices on a day, such as `2026-11-17`."""
         return next(p.tiers for p in reversed(self.periods) if p.since <= day or not p.since)
 
 
@@ -66,7 +66,7 @@ class PriceTable(Struct, frozen=True, kw_only=True):
     models: tuple[ListedModel, ...]
 
     def find(self, provider: str, model: str) -> ListedModel | None:
-        """The first model that a name fits."""
+        """Return the first model that matches a name."""
         return next(
             (
                 listed
@@ -77,7 +77,7 @@ class PriceTable(Struct, frozen=True, kw_only=True):
         )
 
     def prices_of(self, listed: ListedModel, day: str, storage: float) -> Prices:
-        """A model's prices on a day; the price of storage is in neither package."""
+        """Return a model's prices on a day; the price of storage is in neither package."""
         names = sorted(
             {name for field, name in listed.sources.items() if field not in LIMITS},
             key=lambda name: name != listed.sources["prices"],
@@ -90,16 +90,16 @@ class PriceTable(Struct, frozen=True, kw_only=True):
         )
 
     def name_source(self, name: str) -> str:
-        """A package with its version."""
+        """Return a package's name with its version."""
         return f"{name} {self.sources[name].version}"
 
 
-# Figures of a model other than prices.
+# A model's figures other than prices.
 LIMITS = ("window", "max_input", "max_output")
 
 
 @cache
 def load_prices() -> PriceTable:
-    """The table that comes with Lamina."""
+    """Load the table that comes with Lamina."""
     data = files("lamina.adapters.providers").joinpath(FILE).read_bytes()
     return msgspec.json.decode(data, type=PriceTable)

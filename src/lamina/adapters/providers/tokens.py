@@ -1,7 +1,7 @@
-"""Token counts without a network.
+"""Counts tokens without a network.
 
-They are exact for OpenAI's encodings, whose vocabularies come with `splintr`. For other vendors the
-estimate is the count of o200k_base times a factor (within 10% for English prose, within 25% for
+Counts are exact for OpenAI's encodings, whose vocabularies come with `splintr`. For other vendors
+the estimate is the count in o200k_base times a factor (within 10% for English prose, within 25% for
 code and other scripts); sessions then calibrate it per model with the usage that providers report.
 """
 
@@ -14,7 +14,7 @@ from lamina.errors import InvalidSetting
 
 @cache
 def _encoding(name: str) -> Any:
-    from splintr import Tokenizer  # 35 ms and 33 MB: only once something is counted
+    from splintr import Tokenizer  # 35 ms and 33 MB: only when counting
 
     try:
         return Tokenizer.from_pretrained(name)
@@ -34,13 +34,13 @@ class EncodingCounter:
     def count(self, text: str) -> int:
         if not text:
             return 0
-        # Not `encode`: it also matches invented agent markers inside the text.
+        # Not `encode`: that also matches invented agent markers inside the text.
         tokens = len(_encoding(self._encoding).encode_ordinary(text))
         return tokens if self._factor == 1.0 else max(1, round(tokens * self._factor))
 
 
 def token_ids(encoding: str, text: str) -> list[int]:
-    """The ids of a text's tokens."""
+    """Return a text's token ids."""
     ids: list[int] = _encoding(encoding).encode_ordinary(text) if text else []
     return ids
 

@@ -1,1 +1,1 @@
-"""Anthropic's wire and prefix cache on the loopback."""
+"""Emulates Anthropic's wire and prefix cache on the loopback."""

@@ -1,4 +1,4 @@
-"""The blocks of a request to Anthropic, in the order of the prefix: their digests and tokens."""
+"""Reads the blocks of a request to Anthropic in prefix order, with their digests and tokens."""
 
 from base64 import b64decode
 from binascii import Error as NotBase64
@@ -14,17 +14,17 @@ from lamina.core.values.settings import Target
 
 JSON = Mapping[str, Any]
 PrefixLayer = Literal["tools", "system", "messages"]
-# The cost of a message beyond its content.
+# A message's cost beyond its content.
 MESSAGE_TOKENS = 3
 # A picture of unknown size.
 _PICTURE_TOKENS = 1_600
 _PIXELS_PER_TOKEN = 750
-# A page of a document, as text and as a picture.
+# A document page, as text and as a picture.
 _PAGE_TOKENS = 2_000
 
 
 class PrefixBlock(Struct, frozen=True, kw_only=True):
-    """A block of a request. `running` and `until` are the digest and the tokens of everything up to
+    """A request's block. `running` and `until` are the digest and the tokens of everything up to
     its end; `position` counts runs of calls and of results once."""
 
     layer: PrefixLayer
@@ -35,7 +35,7 @@ class PrefixBlock(Struct, frozen=True, kw_only=True):
 
 
 def read_blocks(body: JSON, target: Target) -> Iterator[PrefixBlock]:
-    """The blocks of a request in the order of the prefix: tools, system, messages."""
+    """Yield a request's blocks in prefix order: tools, system, messages."""
     count = counter_for(target).count
     running = str(body.get("model", ""))
     until = position = 0
@@ -62,13 +62,13 @@ def read_blocks(body: JSON, target: Target) -> Iterator[PrefixBlock]:
 
 
 def late_tools(body: JSON) -> dict[str, JSON]:
-    """The tools whose definitions are not part of the prefix until a result names them."""
+    """Return the tools whose definitions are not part of the prefix until a result names them."""
     tools = body.get("tools") or ()
     return {str(tool.get("name", "")): tool for tool in tools if tool.get("defer_loading")}
 
 
 def referenced_tools(block: JSON) -> list[str]:
-    """The tools that a result names."""
+    """Return the tools that a result names."""
     if block.get("type") != "tool_result":
         return []
     inside = as_blocks(block.get("content") or ())
@@ -87,7 +87,7 @@ def walk_body(body: JSON) -> Iterator[tuple[PrefixLayer, str, JSON]]:
 
 
 def as_blocks(content: Any) -> Iterator[JSON]:
-    """Content as blocks; a string is short for a block of text."""
+    """Yield content as blocks; a string is short for a text block."""
     if isinstance(content, str):
         yield {"type": "text", "text": content}
     else:
@@ -95,8 +95,8 @@ def as_blocks(content: Any) -> Iterator[JSON]:
 
 
 def _automatic(body: JSON) -> tuple[int, str] | None:
-    """The place and lifetime of the marker that the top of the body requests: on the last block
-    that can carry one."""
+    """Return the place and lifetime of the marker that the body's top level requests: on the last
+    block that can carry one."""
     control = body.get("cache_control")
     if not control:
         return None
@@ -124,11 +124,11 @@ def chain_digest(*texts: str) -> str:
 
 
 def encode_parameters(body: JSON) -> str:
-    """The parameters, other than messages, that the cache of messages depends on."""
+    """Encode the parameters, other than messages, on which the cache of messages depends."""
     has_pictures = any(block.get("type") == "image" for _, _, block in walk_body(body))
     thinking = body.get("thinking")
     if isinstance(thinking, Mapping):
-        # What becomes of thinking that no longer fits is no part of the prompt.
+        # The handling of thinking that no longer fits is not part of the prompt.
         thinking = {key: value for key, value in thinking.items() if key != "block_binding"}
     parameters = [body.get("tool_choice"), thinking, has_pictures]
     return msgspec.json.encode(parameters).decode()
@@ -166,7 +166,7 @@ def _document_tokens(source: JSON, count: Any) -> int:
             pages = b64decode(str(source.get("data", ""))).count(b"/Type /Page")
             return _PAGE_TOKENS * max(1, pages)
         case _:
-            return _PAGE_TOKENS  # what it leads to is not fetched
+            return _PAGE_TOKENS  # the linked content is not fetched
 
 
 def _picture_tokens(source: JSON) -> int:

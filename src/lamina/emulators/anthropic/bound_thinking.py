@@ -1,8 +1,8 @@
-"""Thinking that is bound to what precedes it: signed with it, and checked when it comes back.
+"""Signs thinking together with the content before it, and checks it when it is sent back.
 
-Laws: a signature carries everything needed to judge its block, so a block is judged by itself and
+Laws: a signature contains everything needed to judge its block, so a block is judged by itself and
 the bytes of the request; the server stores nothing. `system`, the tools that count and every
-earlier block must be unchanged; thinking and `cache_control` do not count. The thinking in front
+earlier block must be unchanged; thinking and `cache_control` do not count. The preceding thinking
 must be the end of the sequence that was sent when the block was made. Thinking that this server did
 not sign cannot be judged here, and is kept.
 """
@@ -25,12 +25,14 @@ from lamina.emulators.anthropic.refusals import AnthropicRefusal, refuse_unless
 JSON = Mapping[str, Any]
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
 THINKING = ("thinking", "redacted_thinking")
-# The prefix check applies to accounts created from that day on, unless a request says otherwise.
+# The prefix check applies to accounts created on or after this day, unless a request says
+# otherwise.
 ENFORCED_SINCE = date(2026, 8, 31)
-# How every signature of this server begins.
+# The beginning of every signature from this server.
 _OWN = b"lamina"
 _MAC_BYTES = 16
-# Models whose thinking stays with the account that made it, and one that drops instead of refusing.
+# Models whose thinking is bound to the account that made it, and one that drops instead of
+# refusing.
 _ACCOUNT_BOUND = ("claude-sonnet-5-[5-9]*", "claude-haiku-5-[5-9]*")
 _DROPS_BY_DEFAULT = "claude-mythos-*"
 _PLACES = {
@@ -48,7 +50,7 @@ MismatchBehaviour = Literal["error", "drop_block", "allow"]
 
 
 class ThinkingPrefix(Struct, frozen=True, kw_only=True):
-    """Everything in front of a block as digests, and the thinking blocks there in order."""
+    """Everything before a block as digests, and the thinking blocks there in order."""
 
     system: str
     tools: str
@@ -56,11 +58,11 @@ class ThinkingPrefix(Struct, frozen=True, kw_only=True):
     before: tuple[str, ...] = ()
 
     def find_change(self, now: "ThinkingPrefix") -> str:
-        """The part that changed; empty if a block may be read after `now`."""
+        """Return the part that changed; empty if a block may be read after `now`."""
         for name in ("system", "tools", "messages"):
             if getattr(self, name) != getattr(now, name):
                 return name
-        # Those removed from the start are not missed; a gap is, and so is one that was put back.
+        # Blocks removed from the start are not missed; a gap is, and so is a block put back later.
         kept = len(now.before)
         is_end = kept <= len(self.before) and self.before[len(self.before) - kept :] == now.before
         return "" if is_end else "before"
@@ -76,8 +78,8 @@ class SignedThinking(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ThinkingCheck(Struct, frozen=True, kw_only=True):
-    """The outcome for the thinking blocks of a request: their paths, and why some were not kept.
-    Those that are `allowed` fail the prefix check of an exempt account."""
+    """The outcome for a request's thinking blocks: their paths, and why some were not kept. Blocks
+    in `allowed` fail the prefix check, but the account is exempt."""
 
     kept: tuple[str, ...] = ()
     dropped: Mapping[str, MismatchReason] = {}
@@ -95,7 +97,7 @@ class ThinkingCheck(Struct, frozen=True, kw_only=True):
 
 
 class ThinkingControls(Struct, frozen=True, kw_only=True):
-    """What decides about thinking in addition to the body: the beta header, and the account."""
+    """Settings besides the body that affect thinking: the beta header, and the account."""
 
     has_beta: bool
     account: str
@@ -134,12 +136,12 @@ def _mac(content: bytes) -> bytes:
 
 
 def is_own(signature: str) -> bool:
-    """Whether it claims to be from this server."""
+    """Return whether a signature claims to be from this server."""
     return signature.startswith(b64encode(_OWN).decode())
 
 
 def read_signature(block: JSON) -> SignedThinking | None:
-    """Read a block's signature; None if this server never made it, or for another text."""
+    """Read a block's signature; None if this server did not make it for this text."""
     try:
         sealed = b64decode(_signature(block), validate=True)
     except NotBase64:
@@ -160,11 +162,11 @@ def _digest(*texts: str) -> str:
     return sha256("\x1e".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-# -- the content in front of a block -------------------------------------------------------------
+# -- the content before a block ------------------------------------------------------------------
 
 
 class _Front:
-    """The content of a request so far, block by block."""
+    """A request's content so far, block by block."""
 
     def __init__(self, body: JSON) -> None:
         self._system = _digest(*map(_canonical, as_blocks(body.get("system") or ())))
@@ -177,7 +179,7 @@ class _Front:
         if block.get("type") in THINKING:
             self._before.append(_digest(_signature(block))[:8])
         elif str(block.get("text", "-")).strip():
-            # What is blank cannot be sent back.
+            # Blank content cannot be sent back.
             self._messages = _digest(self._messages, role, _canonical(block))
             self._late.difference_update(referenced_tools(block))
 
@@ -196,7 +198,7 @@ def _canonical(block: JSON) -> str:
 
 
 def _compared(value: Any) -> Any:
-    """A value reduced to what is compared. Empty fields count as absent."""
+    """Reduce a value to the parts that are compared. Empty fields count as absent."""
     if isinstance(value, Mapping):
         return {
             key: _compared(inside)
@@ -211,8 +213,8 @@ def _compared(value: Any) -> Any:
 def sign_answer(
     blocks: Sequence[dict[str, Any]], body: JSON, target: Target, account: str
 ) -> list[dict[str, Any]]:
-    """Sign the thinking in an answer to `body`: every block after all that was sent and after the
-    blocks in front of it."""
+    """Sign the thinking in an answer to `body`: every block together with the request and the
+    blocks before it."""
     if all(block["type"] not in THINKING for block in blocks):
         return list(blocks)
     front = _Front(body)
@@ -313,7 +315,7 @@ def refuse_thinking(body: JSON, check: ThinkingCheck, controls: ThinkingControls
 
 
 def without_dropped(body: dict[str, Any], check: ThinkingCheck) -> dict[str, Any]:
-    """The request as the model sees it, and as it is billed."""
+    """Return the request as the model sees it, and as it is billed."""
     if not check.dropped:
         return body
     messages = [
@@ -332,9 +334,9 @@ def without_dropped(body: dict[str, Any], check: ThinkingCheck) -> dict[str, Any
     return body | {"messages": messages}
 
 
-# -- controls in a request -----------------------------------------------------------------------
+# -- request settings ----------------------------------------------------------------------------
 
-# How thinking can be set, by model; models that do not bind take any.
+# The valid thinking settings, by model; models that do not bind accept any.
 _TYPES = {
     "claude-sonnet-5-[5-9]*": ("adaptive", "between_tools"),
     "claude-haiku-5-[5-9]*": ("adaptive", "disabled"),
@@ -344,7 +346,7 @@ _SAMPLING = {"temperature": 1, "top_p": 1, "top_k": None}
 
 
 def check_controls(body: JSON, target: Target, *, has_beta: bool) -> None:
-    """Refuse parameters that models with bound thinking do not accept, and invalid controls.
+    """Refuse parameters that models with bound thinking do not accept, and invalid settings.
 
     Raises:
         AnthropicRefusal: with the API's words.

@@ -1,7 +1,8 @@
-"""Anthropic's prefix cache, by its published rules and from nothing but the bodies on the wire.
+"""Emulates Anthropic's prefix cache, by its published rules and from the bodies on the wire alone.
 
-Laws: only what an earlier request wrote can be read, byte for byte the same, once its response has
-begun and until its lifetime has passed. Nothing here knows how the bodies were made.
+Laws: only content written by an earlier request can be read, byte for byte the same, once that
+request's response has begun and until its lifetime has passed. Nothing here depends on how the
+bodies were made.
 """
 
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ from lamina.emulators.anthropic.blocks import (
 )
 
 JSON = Mapping[str, Any]
-# A marker finds entries at this many blocks, beginning with its own.
+# A marker finds entries at this many blocks, counting back from its own.
 LOOKBACK_BLOCKS = 20
 LIFETIMES = {"5m": 300.0, "1h": 3_600.0}
 
@@ -36,7 +37,7 @@ class CachedPrefix(Struct, kw_only=True):
 
 
 class RequestFingerprint(Struct, frozen=True, kw_only=True):
-    """The parts of a request kept to show what has changed since."""
+    """The parts of a request kept to show later changes."""
 
     model: str
     tools: str
@@ -48,8 +49,8 @@ class RequestFingerprint(Struct, frozen=True, kw_only=True):
 
 
 class AnthropicCacheUse(Struct, frozen=True, kw_only=True):
-    """What a request reads and writes. `reachable` is what markers at every block would have read;
-    `missed` says why it was not."""
+    """The tokens that a request reads and writes. `reachable` is what markers at every block would
+    have read; `missed` says why it was not."""
 
     input: int
     read: int
@@ -83,13 +84,13 @@ class AnthropicCache:
 
     def __init__(self) -> None:
         self._entries: dict[str, CachedPrefix] = {}
-        # When each prefix was last part of a request, with a marker or without.
+        # When each prefix was last part of a request, with or without a marker.
         self._last_requests: dict[str, tuple[int, float]] = {}
         self._fingerprints: dict[str, RequestFingerprint] = {}
         self._last: RequestFingerprint | None = None
 
     def look_up(self, body: JSON, target: Target, now: float) -> AnthropicCacheUse:
-        """What a request reads and writes now; reading extends the lifetime."""
+        """Return what a request reads and writes now; reading extends the lifetime."""
         blocks = tuple(read_blocks(body, target))
         minimum = target.cache.minimum
         markers = [(index, block) for index, block in enumerate(blocks) if block.ttl]
@@ -168,7 +169,7 @@ class AnthropicCache:
         now: float,
         fingerprint: RequestFingerprint,
     ) -> str:
-        """Why no more was read, judging by the cache and the last request."""
+        """Explain why no more was read, judging by the cache and the last request."""
         markers = [block for block in blocks if block.ttl]
         if not markers:
             return "no marker"
@@ -200,7 +201,7 @@ class AnthropicCache:
             self._fingerprints[message] = cache_use.fingerprint
 
     def diagnose(self, cache_use: AnthropicCacheUse) -> dict[str, Any] | None:
-        """The response's cache diagnosis; None if nothing diverged or none was requested."""
+        """Return the response's cache diagnosis; None if nothing diverged or none was requested."""
         if not cache_use.wants_diagnosis or cache_use.previous is None:
             return None
         before = self._fingerprints.get(cache_use.previous)
@@ -216,7 +217,7 @@ class AnthropicCache:
 
 
 def find_first_change(before: RequestFingerprint, after: RequestFingerprint) -> str | None:
-    """What changed first, in the order of the prefix; None if messages were only added."""
+    """Return the first change, in prefix order; None if messages were only added."""
     for name in ("model", "tools", "system"):
         if getattr(before, name) != getattr(after, name):
             return f"{name}_changed"

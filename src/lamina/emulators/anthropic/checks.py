@@ -1,4 +1,4 @@
-"""What Anthropic's API refuses in a request and its blocks, and in which words.
+"""Refuses requests and blocks that Anthropic's API refuses, using the API's wording.
 
 Laws: a request that passes here is one that the API accepts; nothing more is required than the API
 requires. Thinking that this server signed must come back unchanged. Another server's signature
@@ -208,7 +208,7 @@ _ORDER = (
     "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that "
     "blocks are processed in the following order: `tools`, `system`, `messages`."
 )
-# Tools that Anthropic defines, and mostly runs; each version has fields of its own.
+# Tools that Anthropic defines, and mostly runs; each version has its own fields.
 _VENDOR_TOOL = re.compile(
     r"(web_search|web_fetch|code_execution|bash|text_editor|memory|computer|advisor"
     r"|tool_search_tool_(bm25|regex)|(browser|computer)_toolset)_\d{8}|mcp_toolset"
@@ -219,7 +219,7 @@ _TOP_FIELDS = {
     "thinking", "metadata", "service_tier", "container", "inference_geo", "speed",
     "context_management", "mcp_servers", "thread",
 }  # fmt: skip
-# What `count_tokens` accepts.
+# The parameters that `count_tokens` accepts.
 COUNTED_FIELDS = {
     "model", "messages", "system", "tools", "tool_choice", "cache_control", "output_config",
     "thinking", "speed", "context_management", "mcp_servers",
@@ -235,7 +235,7 @@ _CHOICES = ("auto", "any", "tool", "none")
 def check_body(
     body: JSON, target: Target, *, counting: bool = False, has_binding_beta: bool = False
 ) -> None:
-    """Refuse what the API refuses.
+    """Refuse a request that the API refuses.
 
     Raises:
         AnthropicRefusal: with the API's words.
@@ -475,7 +475,7 @@ def _check_markers(body: JSON) -> None:
 
 
 def _markers(body: JSON) -> Iterator[tuple[str, str]]:
-    """Where the markers are, in the order of the prefix, and their lifetimes; the automatic one
+    """Yield the positions of the markers, in prefix order, and their lifetimes; the automatic one
     comes last."""
 
     def mark(block: JSON, at: str) -> Iterator[tuple[str, str]]:

@@ -1,8 +1,8 @@
-"""Anthropic's Messages API on the loopback, as strict as the real one.
+"""Emulates Anthropic's Messages API on the loopback, as strict as the real one.
 
-Laws: what it reports of its cache follows from the bodies it received and nothing else; a request
+Laws: the cache figures it reports follow from the bodies it received and nothing else; a request
 that is refused or fails costs nothing and leaves nothing in the cache. A request that continues a
-conversation the server holds (`thread`) counts as one that sends all of it.
+conversation stored on the server (`thread`) counts as one that sends all of it.
 """
 
 import itertools
@@ -37,18 +37,18 @@ from lamina.emulators.emulator import Emulator, Handler, hang_up
 from lamina.emulators.faults import FaultKind
 
 JSON = dict[str, Any]
-# What a thread was created with, and a request that continues it does not repeat.
+# Fields set when a thread is created, which a continuing request does not repeat.
 _CREATE_ONLY = ("system", "tools")
 
 
 class AnthropicThreads:
-    """Requests and their answers, by the answer's id."""
+    """Stores requests and their answers, by the answer's id."""
 
     def __init__(self) -> None:
         self._held: dict[str, JSON] = {}
 
     def resume(self, body: JSON) -> JSON:
-        """Complete a request that may contain only what is new.
+        """Complete a request that may contain only new content.
 
         Raises:
             AnthropicRefusal: the thread does not exist, or is continued incorrectly.
@@ -81,9 +81,9 @@ class AnthropicThreads:
 
 _WAIT_FAULTS = ("429", "throttle", "529")
 SLOW_S = 1.0
-# The default age of accounts: young enough for every check to apply.
+# The default age of accounts: recent enough for every check to apply.
 NEW_ACCOUNT = date(2026, 9, 15)
-# Names that Anthropic gives; the book need not list each.
+# Names used by Anthropic; the book need not list each.
 _FAMILIES = re.compile(r"claude-(\d|(opus|sonnet|haiku|fable|mythos|instant)-\d)")
 
 
@@ -115,7 +115,7 @@ class AnthropicEmulator(Emulator):
         ]
 
     def _guard(self, handler: Handler) -> Handler:
-        """The handler, with its refusals in the API's own form."""
+        """Return the handler, with its refusals in the API's own format."""
 
         async def handle(request: Request) -> Response:
             try:
@@ -136,7 +136,7 @@ class AnthropicEmulator(Emulator):
         if (failure := await self._fail(request, fault, target)) is not None:
             return failure
         check = self._check_thinking(body, target, controls)
-        # What is dropped is neither read nor billed.
+        # Dropped content is neither read nor billed.
         read_body = without_dropped(body, check)
         tokens = _input_tokens(read_body, target)
         if tokens > target.window:
@@ -216,10 +216,11 @@ class AnthropicEmulator(Emulator):
         target: Target,
         fault: FaultKind | None,
     ) -> AsyncIterator[bytes]:
-        """The events of an answer. From the first one on, its request is readable in the cache."""
+        """Yield the events of an answer. From the first one on, its request is readable in the
+        cache."""
         events = list(message.events())
         if fault in ("cut", "silent"):
-            # In the middle of the text: neither its end nor the message's is sent.
+            # Interrupted within the text: neither its end nor the message's is sent.
             events = events[: max(3, len(events) // 2 - 1)]
         has_ended = False
         self.cache.begin(cache_use)
@@ -246,7 +247,8 @@ class AnthropicEmulator(Emulator):
     async def _fail(
         self, request: Request, fault: FaultKind | None, target: Target
     ) -> Response | None:
-        """What is sent instead of an answer; None if only its stream is affected."""
+        """Return the response sent instead of an answer; None if only the answer's stream is
+        affected."""
         if fault == "overflow":
             raise _too_long(target.window + 1_234, target)
         if fault in FAULT_REFUSALS:
@@ -355,7 +357,7 @@ def _read_request(body: Mapping[str, Any]) -> EmulatedRequest:
 
 
 def _called(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The tools that were called since the last question, latest first."""
+    """Yield the tools that were called since the last question, latest first."""
     for message in reversed(messages):
         blocks = list(as_blocks(message["content"]))
         if message["role"] == "user" and all(b.get("type") != "tool_result" for b in blocks):

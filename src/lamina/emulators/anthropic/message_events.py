@@ -1,4 +1,4 @@
-"""An answer in Anthropic's form: a message, or the events of a stream."""
+"""Renders an answer in Anthropic's format: a message, or a stream of events."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +18,8 @@ _JSON_PIECE = 16
 
 
 class AnthropicMessage(Struct, frozen=True, kw_only=True):
-    """An answer with its figures. `transformations` are reported if a request asks for them."""
+    """An answer with its usage figures. `transformations` are reported if a request asks for
+    them."""
 
     number: int
     model: str
@@ -64,7 +65,7 @@ class AnthropicMessage(Struct, frozen=True, kw_only=True):
         }
 
     def events(self) -> Iterator[bytes]:
-        """The stream, one event at a time."""
+        """Yield the stream, one event at a time."""
         yield _event("message_start", message=self._head([], None, 1))
         yield _event("ping")
         for index, block in enumerate(self.content):
@@ -81,7 +82,7 @@ class AnthropicMessage(Struct, frozen=True, kw_only=True):
         yield _event("message_stop")
 
     def _delta_usage(self) -> JSON:
-        """All figures of the message, as they stand at its end."""
+        """Return all usage figures, as at the end of the message."""
         whole = self._head([], None, self.output)["usage"]
         names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
         return {name: whole[name] for name in (*names, "output_tokens")}
@@ -99,7 +100,7 @@ def compose_message(
     diagnostics: Mapping[str, Any] | None,
     count: Callable[[str], int],
 ) -> AnthropicMessage:
-    """The message for `answer`, as far as the request's limit allows."""
+    """Return the message for `answer`, truncated at the request's limit."""
     parts = answer.parts()
     content: list[JSON] = []
     stop = "tool_use" if any(part.calls for part in parts) else "end_turn"
@@ -139,7 +140,7 @@ def compose_message(
 
 
 def _thinking(part: EmulatedAnswer) -> list[JSON]:
-    """What a part thinks, still unsigned."""
+    """Return the thinking blocks of an answer's part, still unsigned."""
     if not part.thinking:
         return []
     match part.display:
@@ -152,7 +153,7 @@ def _thinking(part: EmulatedAnswer) -> list[JSON]:
 
 
 def _open(block: JSON) -> tuple[JSON, Iterator[JSON]]:
-    """How a block of a stream begins, and what follows."""
+    """Return a streamed block's beginning, and the events that follow."""
     match block["type"]:
         case "thinking":
             return block | {"thinking": "", "signature": ""}, _thought(block)
@@ -179,7 +180,7 @@ def _thought(block: JSON) -> Iterator[JSON]:
 
 def _arguments(block: JSON) -> Iterator[JSON]:
     arguments_json = msgspec.json.encode(block["input"]).decode()
-    # The first one is empty, as the API's are.
+    # The first one is empty, as in the real API.
     yield {"type": "input_json_delta", "partial_json": ""}
     for at in range(0, len(arguments_json), _JSON_PIECE):
         yield {"type": "input_json_delta", "partial_json": arguments_json[at : at + _JSON_PIECE]}

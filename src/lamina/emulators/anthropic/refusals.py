@@ -1,10 +1,10 @@
-"""How Anthropic's API refuses: with a status, a type and a sentence."""
+"""Defines refusals in the format of Anthropic's API: a status, a type and a sentence."""
 
 from lamina.emulators.faults import FaultKind
 
 
 class AnthropicRefusal(Exception):
-    """A refusal of the API's."""
+    """A refusal by the API."""
 
     def __init__(
         self, message: str, *, status: int = 400, kind: str = "invalid_request_error",
@@ -22,7 +22,7 @@ def refuse_unless(condition: object, problem: str) -> None:
         raise AnthropicRefusal(problem)
 
 
-# Status, type and message of what goes wrong before there is an answer.
+# Status, type and message of errors that occur before there is an answer.
 FAULT_REFUSALS: dict[FaultKind, tuple[int, str, str]] = {
     "429": (429, "rate_limit_error", "This request would exceed the rate limit for your "
             "organization of 50 requests per minute."),

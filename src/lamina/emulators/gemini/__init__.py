@@ -1,1 +1,1 @@
-"""Gemini's wire and caches on the loopback."""
+"""Emulates Gemini's wire and caches on the loopback."""

@@ -1,5 +1,5 @@
-"""Gemini's requests, read as strictly as the API does, and how it refuses them: its statuses, its
-words, how long to wait.
+"""Reads Gemini requests as strictly as the API does, and refuses them with the API's statuses,
+messages and waiting times.
 """
 
 import re
@@ -16,7 +16,7 @@ from lamina.emulators.faults import FaultKind
 
 
 class GeminiRefusal(Exception):
-    """An error in the API's own form."""
+    """An error in the API's own format."""
 
     def __init__(
         self, code: int, status: str, message: str, details: Sequence[dict[str, Any]] = ()
@@ -55,7 +55,7 @@ _FAULT_REFUSALS: dict[str, tuple[int, str, str]] = {
 
 
 def refusal_for_fault(fault: FaultKind, retry_after: float, target: Target) -> GeminiRefusal:
-    """A fault as the API reports it."""
+    """Return a fault as the API reports it."""
     if fault == "overflow":
         return GeminiRefusal(
             400,
@@ -66,7 +66,7 @@ def refusal_for_fault(fault: FaultKind, retry_after: float, target: Target) -> G
     code, status, message = _FAULT_REFUSALS[fault]
     details: list[dict[str, Any]] = []
     if code == 429:
-        # Google's APIs give it here, not in a header.
+        # Google's APIs put the waiting time here, not in a header.
         kind = "type.googleapis.com/google.rpc.RetryInfo"
         details.append({"@type": kind, "retryDelay": f"{retry_after:g}s"})
     if fault == "401":
@@ -80,15 +80,15 @@ def key_of(request: Request) -> str:
 
 
 def owner_of(request: Request) -> str:
-    """The caller, known by a digest of the key."""
+    """Return the caller, identified by a digest of the key."""
     return sha256(key_of(request).encode()).hexdigest()
 
 
 async def read_json_body(request: Request) -> object:
-    """The body of a request.
+    """Return a request's JSON body.
 
     Raises:
-        GeminiRefusal: it is not JSON.
+        GeminiRefusal: the body is not JSON.
     """
     try:
         return cast(object, msgspec.json.decode(await request.body()))
@@ -210,7 +210,7 @@ class CacheBody(_Wire):
 
 
 class CacheUpdateBody(_Wire):
-    """Only the expiry of an existing cache can be changed."""
+    """A cache update: only the expiry can be changed."""
 
     ttl: str | None = None
     expire_time: str | None = None
@@ -221,7 +221,7 @@ class CountBody(_Wire):
     generate_content_request: GenerateBody | None = None
 
 
-# The content of these is the caller's own and keeps its keys.
+# The content of these fields is the caller's own and keeps its keys.
 _OPAQUE = {
     "args", "response", "parameters", "parametersJsonSchema", "responseSchema",
     "responseJsonSchema",
@@ -230,7 +230,7 @@ _UNKNOWN = re.compile(r"unknown field `(.+?)`(?: - at `\$\.?(.*)`)?")
 
 
 def read_body(raw: object, shape: type[T]) -> T:
-    """A JSON body in its shape; keys may also be in snake case, as in all of Google's APIs.
+    """Convert a JSON body to a type; keys may also be in snake case, as in all of Google's APIs.
 
     Raises:
         GeminiRefusal: it has an unknown field, or a wrong type somewhere.
@@ -261,7 +261,7 @@ def _camel_key(key: str) -> str:
 
 
 def texts_of(contents: Sequence[GeminiContent]) -> Iterator[tuple[str, str]]:
-    """The messages, with their roles."""
+    """Yield the messages, with their roles."""
     for content in contents:
         results = [part.function_response for part in content.parts if part.function_response]
         if results:

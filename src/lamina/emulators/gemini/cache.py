@@ -1,8 +1,8 @@
-"""Gemini's caches as the vendor accounts for them, from nothing but the bodies on the wire.
+"""Emulates Gemini's cache accounting from the bodies on the wire alone.
 
 Laws: implicit caching finds the longest live prefix of an earlier request, and nothing below the
 model's minimum. An explicit cache is read whole by the requests that name it; nothing after it is
-found, since no rule promises more. It is paid for while it lives.
+found, since no rule promises more. It is paid for as long as it exists.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,9 +18,9 @@ from lamina.core.values.settings import Target
 from lamina.emulators.gemini.bodies import CacheBody, GeminiPart, GenerateBody, invalid_argument
 
 CountTokens = Callable[[str], int]
-# An image up to 384 pixels; of a larger one, each tile.
+# An image up to 384 pixels, or each tile of a larger one.
 IMAGE_TOKENS = 258
-# How many prompts of one key and model are remembered.
+# How many prompts per key and model are remembered.
 _REMEMBERED = 64
 _HOUR = 3600.0
 
@@ -34,8 +34,8 @@ class GeminiPromptPart(Struct, frozen=True, kw_only=True):
 
 
 class GeminiCacheUse(Struct, frozen=True, kw_only=True):
-    """The tokens of a request, those read from a cache, and why there were no more. `explicit`
-    counts those from an explicit cache."""
+    """A request's tokens, those read from a cache, and why there were no more. `explicit` counts
+    those from an explicit cache."""
 
     owner: str
     target: Target
@@ -66,7 +66,7 @@ class _PastPrompt(Struct):
 
 
 class GeminiCache:
-    """What the vendor keeps for all its callers."""
+    """Stores the vendor's caches for all callers."""
 
     def __init__(self) -> None:
         self._past_prompts: dict[tuple[str, str], list[_PastPrompt]] = {}
@@ -78,7 +78,7 @@ class GeminiCache:
     def use(
         self, body: GenerateBody, target: Target, owner: str, count: CountTokens, now: float
     ) -> GeminiCacheUse:
-        """What a request reads from the cache. A cache that it names must exist."""
+        """Return what a request reads from the cache. A cache that it names must exist."""
         own = tuple(split_body(body, count))
         content = self._contents[body.cached_content] if body.cached_content else None
         if content is not None:
@@ -105,7 +105,7 @@ class GeminiCache:
         )
 
     def remember(self, use: GeminiCacheUse, now: float) -> None:
-        """Keeps a request that was answered; this extends the life of what it read."""
+        """Store a request that was answered; this extends the lifetime of the prefix it read."""
         if use.explicit:
             return
         prompts = self._past_prompts.setdefault((use.owner, use.target.model), [])
@@ -120,7 +120,7 @@ class GeminiCache:
     def _longest(
         self, use: GeminiCacheUse, count: CountTokens, now: float
     ) -> tuple[int, _PastPrompt | None]:
-        """The prompt that shares most; a live one if one of them shares enough."""
+        """Return the prompt that shares most; a live one if any of them shares enough."""
         candidates = [
             (_is_alive(past, use.target, now), _count_shared(past.parts, use.parts, count), past)
             for past in self._past_prompts.get((use.owner, use.target.model), ())
@@ -137,7 +137,7 @@ class GeminiCache:
         self, body: CacheBody | GenerateBody, target: Target, owner: str, count: CountTokens,
         now: float, expires: float,
     ) -> CachedContent:  # fmt: skip
-        """Creates an explicit cache.
+        """Create an explicit cache.
 
         Raises:
             GeminiRefusal: it would be below the model's minimum.
@@ -164,7 +164,7 @@ class GeminiCache:
         return content
 
     def find(self, name: str, owner: str, now: float) -> CachedContent | None:
-        """The cache of that name, if it is alive and the caller's own."""
+        """Return the cache with that name, if it is alive and the caller's own."""
         content = self._contents.get(name)
         return content if content and content.owner == owner and now <= content.expires else None
 
@@ -176,12 +176,12 @@ class GeminiCache:
         return new_content
 
     def delete(self, content: CachedContent, now: float) -> CachedContent:
-        """Deletes a cache; returns it as it was at its end."""
+        """Delete a cache; return its final state."""
         del self._contents[content.name]
         return replace(content, expires=min(content.expires, now))
 
     def storage_fee(self, content: CachedContent, now: float) -> float | None:
-        """US dollars for storing it until now; None if the price is unknown."""
+        """Return the US dollars for storing a cache until now; None if the price is unknown."""
         prices = content.target.prices
         if prices is None:
             return None
@@ -193,7 +193,7 @@ class GeminiCache:
 
 
 def split_body(body: GenerateBody | CacheBody, count: CountTokens) -> Iterator[GeminiPromptPart]:
-    """A body in the order in which it is cached: tools, system instruction, contents."""
+    """Yield a body's parts in caching order: tools, system instruction, contents."""
     for tool in body.tools:
         texts = [_plain(declaration) for declaration in tool.function_declarations]
         others = replace(tool, function_declarations=[])
@@ -220,7 +220,7 @@ def _prompt_part(place: str, part: GeminiPart, count: CountTokens) -> GeminiProm
         tokens = count(_plain({"name": response.name, "response": response.response}))
     else:
         tokens = count(part.text or "")
-    # Marked, as no text begins like this.
+    # Marked with a prefix that no text has.
     return GeminiPromptPart(place=place, text=f"\0{text}", tokens=tokens)
 
 
@@ -238,7 +238,7 @@ def _is_alive(past: _PastPrompt, target: Target, now: float) -> bool:
 
 
 def _agree(before: Sequence[GeminiPromptPart], after: Sequence[GeminiPromptPart]) -> int:
-    """How many leading parts are the same."""
+    """Return how many leading parts are the same."""
     pairs = zip(before, after, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
@@ -246,7 +246,7 @@ def _agree(before: Sequence[GeminiPromptPart], after: Sequence[GeminiPromptPart]
 def _count_shared(
     before: Sequence[GeminiPromptPart], after: Sequence[GeminiPromptPart], count: CountTokens
 ) -> int:
-    """The tokens of the common prefix, which may end inside a text."""
+    """Return the tokens of the common prefix, which may end inside a string."""
     agree = _agree(before, after)
     tokens = _total(after[:agree])
     if agree < min(len(before), len(after)):
@@ -272,7 +272,7 @@ def _shares(before: Sequence[GeminiPromptPart], use: GeminiCacheUse) -> bool:
 
 
 def _describe_change(before: Sequence[GeminiPromptPart], after: Sequence[GeminiPromptPart]) -> str:
-    """Where a request departs from an earlier one; empty if it continues it."""
+    """Describe where a request departs from an earlier one; empty if it continues it."""
     agree = _agree(before, after)
     if agree == len(before):
         return ""

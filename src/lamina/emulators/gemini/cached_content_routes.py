@@ -1,7 +1,8 @@
-"""Explicit caches: created, shown, renewed and deleted over the API, and paid for by the hour.
+"""Routes for explicit caches: creating, showing, renewing and deleting them, and paying by the
+hour.
 
 Laws: a cache belongs to the key that created it; for every other key it does not exist. Its storage
-is one row of the report, whatever happens to it.
+is a single row in the report, whatever happens to it.
 """
 
 import re
@@ -45,14 +46,14 @@ class CachedContentRoutes:
         self._report = report
         self._now = now
         self._count = count
-        # The row of the report that holds a cache's storage.
+        # The report row for a cache's storage.
         self._storage_rows: dict[str, tuple[int, CachedContent]] = {}
 
     def find(self, name: str, owner: str) -> CachedContent:
-        """The cache of that name.
+        """Return the cache with that name.
 
         Raises:
-            GeminiRefusal: this caller has none of that name.
+            GeminiRefusal: this caller has no cache with that name.
         """
         content = self._cache.find(name, owner, self._now())
         if content is None:
@@ -110,7 +111,7 @@ class CachedContentRoutes:
         return JSONResponse({})
 
     def settle(self) -> None:
-        """Brings the storage fees in the report up to now."""
+        """Bring the storage fees in the report up to date."""
         rows = self._report.rows
         for index, content in self._storage_rows.values():
             rows[index] = replace(rows[index], cost=self._cache.storage_fee(content, self._now()))
@@ -120,7 +121,7 @@ class CachedContentRoutes:
 
 
 def _expiry(ttl: str | None, expire_time: str | None, now: float) -> float | None:
-    """When a cache expires, as a request asks for it."""
+    """Return when a cache expires, as requested."""
     if ttl is not None and expire_time is not None:
         raise invalid_argument("Only one of ttl and expire_time can be set.")
     if ttl is not None:

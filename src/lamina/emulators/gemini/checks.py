@@ -1,6 +1,6 @@
-"""What Gemini's API refuses, and in which words.
+"""Refuses requests that Gemini's API refuses.
 
-Law: what the API refuses is refused in its own words, and nothing else is.
+Law: requests that the API refuses are refused in its own words, and no others are.
 """
 
 import re
@@ -22,14 +22,14 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}\Z")
 _LEVELS = ("minimal", "low", "medium", "high")
 _MEDIA = ("image/", "audio/", "video/", "application/pdf", "text/")
 _MODES = ("AUTO", "ANY", "NONE", "VALIDATED")
-SIGNATURE_PREFIX = "bGFtaW5h"  # how every signature of the emulator begins
+SIGNATURE_PREFIX = "bGFtaW5h"  # the beginning of every signature from the emulator
 _SHORTEST_SIGNATURE = 64
-# What the API accepts as the signature of a call that another model made.
+# The value that the API accepts as the signature of a call made by another model.
 SKIPPED_SIGNATURE = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 
 
 def check_generate(body: GenerateBody, model: str) -> None:
-    """Refuses what generateContent refuses."""
+    """Refuse requests that generateContent refuses."""
     if body.cached_content and (body.system_instruction or body.tools or body.tool_config):
         raise invalid_argument(
             "CachedContent can not be used with GenerateContent request setting "
@@ -50,7 +50,7 @@ def check_generate(body: GenerateBody, model: str) -> None:
 
 
 def check_front(body: GenerateBody | CacheBody) -> None:
-    """Refuses invalid tools and system instructions."""
+    """Refuse invalid tools and system instructions."""
     past_names: set[str] = set()
     for tool in body.tools:
         for declaration in tool.function_declarations:
@@ -82,7 +82,7 @@ def _check_declaration(declaration: FunctionDeclaration, past_names: set[str]) -
 
 
 def check_contents(contents: Sequence[GeminiContent], model: str) -> None:
-    """Refuses turns that do not alternate, invalid parts, and calls without results."""
+    """Refuse turns that do not alternate, invalid parts, and calls without results."""
     open_calls: list[tuple[str, str | None]] = []
     for content in contents:
         if (content.role or "user") not in ("user", "model"):
@@ -119,7 +119,8 @@ def check_contents(contents: Sequence[GeminiContent], model: str) -> None:
 def _are_answers(
     results: Sequence[tuple[str, str | None]], calls: Sequence[tuple[str, str | None]]
 ) -> bool:
-    """Whether results answer calls, in their order; ids say which, where both sides have them."""
+    """Return whether results answer calls, in their order; ids match them, if both sides have
+    ids."""
     return len(results) == len(calls) and all(
         name == called and (own is None or call is None or own == call)
         for (name, own), (called, call) in zip(results, calls, strict=True)
@@ -127,7 +128,7 @@ def _are_answers(
 
 
 def merge_turns(contents: Sequence[GeminiContent]) -> list[GeminiContent]:
-    """Neighbours of one role as one turn: streamed answers come back in their pieces."""
+    """Merge neighbouring turns with the same role: streamed answers are sent back in pieces."""
     turns: list[GeminiContent] = []
     for content in contents:
         role = content.role or "user"
@@ -139,7 +140,8 @@ def merge_turns(contents: Sequence[GeminiContent]) -> list[GeminiContent]:
 
 
 def signs_calls(model: str) -> bool:
-    """Whether a model is of the third generation or later: those sign their calls and name them."""
+    """Return whether a model is of the third generation or later: those sign their calls and give
+    them ids."""
     return not model.startswith(("gemini-1", "gemini-2"))
 
 
@@ -160,7 +162,7 @@ def _check_part(role: str, part: GeminiPart, where: str) -> None:
             raise invalid_argument("Thought signature is not valid")
         standard_signature = signature.replace("_", "/").replace("-", "+")
         is_skipped = standard_signature == SKIPPED_SIGNATURE and data == ["function_call"]
-        # What another server signed cannot be judged here.
+        # Another server's signatures cannot be judged here.
         is_own = standard_signature.startswith(SIGNATURE_PREFIX)
         if not (is_skipped or is_own or len(signature) >= _SHORTEST_SIGNATURE):
             raise invalid_argument("Corrupted thought signature.")
@@ -180,7 +182,7 @@ def _check_part(role: str, part: GeminiPart, where: str) -> None:
 
 
 def _check_signed(contents: Sequence[GeminiContent]) -> None:
-    """The first call of every step in the current turn has to be signed."""
+    """Check that the first call of every step in the current turn is signed."""
     for index in range(len(contents) - 1, -1, -1):
         parts = contents[index].parts
         if contents[index].role == "user":

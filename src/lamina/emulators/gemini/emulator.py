@@ -1,7 +1,8 @@
-"""Gemini's API on the loopback: generateContent, streamed and not, countTokens, models, caches.
+"""Emulates Gemini's API on the loopback: generateContent, streamed and not, countTokens, models,
+caches.
 
-Laws: a request is checked, counted and looked up in the cache before anything else happens to it,
-and is kept in the cache only once its answer begins. Every answer gets its own signatures, and the
+Laws: a request is checked, counted and looked up in the cache before anything else is done, and is
+stored in the cache only once its answer begins. Every answer gets its own signatures, and the
 emulator recognises all of them.
 """
 
@@ -53,7 +54,7 @@ from lamina.errors import LaminaError
 
 
 def read_request(body: GenerateBody) -> EmulatedRequest:
-    """Read what an answer to `body` must contain, and in which form."""
+    """Read the required content and format of an answer to `body`."""
     messages: list[Any] = list(texts_of(body.contents))
     if (system := body.system_instruction) is not None:
         messages.insert(0, ("system", "".join(part.text or "" for part in system.parts)))
@@ -77,7 +78,7 @@ def read_request(body: GenerateBody) -> EmulatedRequest:
 
 
 def _called(contents: Sequence[GeminiContent]) -> Iterator[str]:
-    """The tools that were called since the last question, latest first."""
+    """Yield the tools that were called since the last question, latest first."""
     for content in reversed(contents):
         if content.role != "model" and not any(p.function_response for p in content.parts):
             return
@@ -99,7 +100,7 @@ def _parameters(function: FunctionDeclaration) -> dict[str, Any]:
 
 
 def _plain(schema: Any) -> Any:
-    """A schema of Google's own form as a JSON Schema: the types in small letters."""
+    """Convert a schema in Google's own format to JSON Schema, with the types in lower case."""
     if isinstance(schema, list):
         return [_plain(inner) for inner in schema]
     if not isinstance(schema, dict):
@@ -113,7 +114,7 @@ def _plain(schema: Any) -> Any:
 def response_parts(
     answer: EmulatedAnswer, body: GenerateBody, model: str, response: str
 ) -> Iterator[dict[str, Any]]:
-    """The parts of an answer as they are streamed: thoughts if asked for, text, calls."""
+    """Yield an answer's parts as they are streamed: thoughts if requested, text, calls."""
     config = body.generation_config
     thinking = config.thinking_config if config else None
     if answer.thinking and thinking is not None and thinking.include_thoughts:
@@ -134,14 +135,14 @@ def response_parts(
 
 
 def closing_parts(answer: EmulatedAnswer, model: str) -> list[dict[str, Any]]:
-    """The end of a stream after its last part: an answer's signature, on an empty text."""
+    """Return the parts that close a stream: an answer's signature, on an empty text."""
     if answer.calls or not answer.thinking or not signs_calls(model):
         return []
     return [{"text": "", "thoughtSignature": _sign(answer.text)}]
 
 
 def join_parts(parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The parts of an answer in one piece: a text is one part, and carries its signature."""
+    """Return the parts of an answer in one piece: a text is one part, and carries its signature."""
     joined: list[dict[str, Any]] = []
     for part in parts:
         before = joined[-1] if joined else {}
@@ -157,7 +158,7 @@ def _sign(what: str) -> str:
     return b64encode(b64decode(SIGNATURE_PREFIX) + sha256(what.encode()).digest()[:18]).decode()
 
 
-# Names that Google gives; the book need not list each.
+# Names used by Google; the book need not list each.
 _FAMILIES = re.compile(r"gemini-(1\.5|2\.0|2\.5|3(\.\d)?|4(\.\d)?)-(pro|flash|ultra)")
 _METHODS = ("generateContent", "streamGenerateContent", "countTokens")
 
@@ -200,7 +201,7 @@ class GeminiEmulator(Emulator):
         ]
 
     def _guard(self, handler: Handler) -> Handler:
-        """The handler for callers with a key, with its refusals in the API's own form."""
+        """Return the handler for callers with a key, with its refusals in the API's own format."""
 
         async def handle(request: Request) -> Response:
             self.settle()
@@ -327,7 +328,7 @@ class GeminiEmulator(Emulator):
         )
 
     def _chunks(self, exchange: _Exchange) -> Iterator[dict[str, Any]]:
-        """The answer as it is streamed: its parts, and at the end the finish reason."""
+        """Yield the answer as it is streamed: its parts, and at the end the finish reason."""
         use, answer = exchange.use, exchange.answer
         count = self._count(use.target)
         config = exchange.body.generation_config
@@ -424,7 +425,8 @@ class GeminiEmulator(Emulator):
     async def _fail(
         self, fault: FaultKind | None, request: Request, target: Target
     ) -> Response | None:
-        """What is sent instead of an answer; None if only its stream is affected."""
+        """Return the response sent instead of an answer; None if only the answer's stream is
+        affected."""
         if fault in (None, "cut", "silent", "slow"):
             return None
         if (response := await self.fail(fault, request)) is not None:
@@ -438,7 +440,7 @@ class GeminiEmulator(Emulator):
         return failure or await self.caches.create(request, body, target)
 
     def settle(self) -> None:
-        """Brings the storage fees in the report up to now."""
+        """Bring the storage fees in the report up to date."""
         self.caches.settle()
 
     async def _report(self, request: Request) -> Response:

@@ -1,1 +1,1 @@
-"""OpenAI's wire and prompt cache on the loopback."""
+"""Emulates OpenAI's wire and prompt cache on the loopback."""

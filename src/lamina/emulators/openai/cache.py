@@ -1,11 +1,11 @@
-"""OpenAI's prompt cache, worked out from the bodies of requests alone, as the tokens that a model
-reads.
+"""Emulates OpenAI's prompt cache from request bodies alone, as the tokens that a model reads.
 
 Laws: a prefix belongs to the rendered prompt, token by token, with the same model, key and
-settings; two bodies have the same tokens as far as their rendered prompts agree. Markers, which
-tools may be called and how the answer is sampled are not rendered. Before GPT-5.6 every prefix is
-kept and found in steps of tokens; since then only those that end at a breakpoint are, and a request
-finds only what it marks again. Nothing below the minimum is kept. Use keeps an entry alive.
+settings; two bodies have the same tokens as far as their rendered prompts agree. Markers, the
+choice of callable tools and sampling settings are not rendered. Before GPT-5.6 every prefix is
+stored and found in steps of tokens; from then on only those that end at a breakpoint are, and a
+request finds only the prefixes that it marks again. Nothing below the minimum is stored. Use keeps
+an entry alive.
 """
 
 from array import array
@@ -26,19 +26,19 @@ from msgspec import Struct
 from lamina.adapters.providers.tokens import token_ids
 from lamina.core.values.settings import CacheRules, Target
 
-# Beyond any vocabulary: what frames messages, and what stands for bytes that are not text.
+# Beyond any vocabulary: tokens that frame messages, and that represent bytes that are not text.
 _START, _SEP, _END, _TOOL, _CALL = range(1 << 24, (1 << 24) + 5)
 _OPAQUE = 1 << 25
 _INSTRUCTIONS = ("system", "developer")
 _KNOWN_TEXTS = 2_000
 
-# What a picture costs: a base price, and more for every tile.
+# A picture's cost: a base price, and more for every tile.
 _PICTURE, _TILE, _TILE_SIDE = 85, 170, 512
 _UNKNOWN_PICTURE = _PICTURE + 4 * _TILE
 
 
 class OpenAIPromptPart(Struct, frozen=True):
-    """The tools or a message: where it ends, and a digest of its own tokens."""
+    """The tools or a message: its end position, and a digest of its own tokens."""
 
     name: str
     end: int
@@ -46,8 +46,9 @@ class OpenAIPromptPart(Struct, frozen=True):
 
 
 class RenderedPrompt(Struct, frozen=True, kw_only=True):
-    """`marks` are the ends of content with a breakpoint, `endings` those of messages that may get
-    an implicit one: the user's, the last of a run of tool results, the opening instructions."""
+    """A prompt as tokens. `marks` are the ends of content with a breakpoint, `endings` those of
+    messages that may get an implicit one: the user's, the last of a run of tool results, the
+    opening instructions."""
 
     ids: "array[int]"
     parts: tuple[OpenAIPromptPart, ...]
@@ -55,7 +56,7 @@ class RenderedPrompt(Struct, frozen=True, kw_only=True):
     endings: tuple[int, ...]
 
     def digests(self, seed: bytes, ends: list[int]) -> list[bytes]:
-        """The digests of everything up to each of `ends`, which are in order."""
+        """Return the digests of everything up to each of `ends`, which are in order."""
         running = blake2b(seed, digest_size=16)
         digests, start = [], 0
         for end in ends:
@@ -66,7 +67,7 @@ class RenderedPrompt(Struct, frozen=True, kw_only=True):
 
 
 def render_prompt(body: Mapping[str, Any], encoding: str) -> RenderedPrompt:
-    """The prompt of a body, as a model of OpenAI's or of a compatible server reads it."""
+    """Render a body's prompt as a model at OpenAI or a compatible server reads it."""
     ids: array[int] = array("Q")
     parts: list[OpenAIPromptPart] = []
     marks: list[int] = []
@@ -144,7 +145,7 @@ def _cached_text(encoding: str, text: str) -> tuple[int, ...]:
 
 
 def _text(encoding: str, text: str) -> list[int]:
-    # Every request of a conversation holds the same messages.
+    # Every request in a conversation contains the same messages.
     return list(_cached_text(encoding, text))
 
 
@@ -153,7 +154,7 @@ def _opaque(data: str) -> int:
 
 
 def picture_tokens(url: str) -> int:
-    """A picture's tokens, by its size if its header shows that."""
+    """Return a picture's tokens, by its size if its header shows that."""
     head, _, data = url.partition(";base64,")
     try:
         start = b64decode(data[:48] if head == "data:image/png" else "")
@@ -170,13 +171,13 @@ def picture_tokens(url: str) -> int:
 
 JSON = Mapping[str, Any]
 MAX_WRITES = 4
-# Breakpoints that a request can be found by, and endings of earlier messages in implicit mode.
+# Breakpoints at which a request can be found, and endings of earlier messages in implicit mode.
 LOOKBACK_BREAKPOINTS = 80
 LOOKBACK_ENDINGS = 20
-# How much of a prompt decides, with its key, which machine gets it.
+# How much of a prompt, together with its key, determines the machine that serves it.
 ROUTING_TOKENS = 256
 _REMEMBERED = 64
-# What belongs to the prefix without being text, and what a change of it is called.
+# Fields other than text that belong to the prefix, and the names for changes to them.
 _SETTINGS = {
     "model": "model_changed",
     "prompt_cache_key": "prompt_cache_key_changed",
@@ -188,7 +189,7 @@ _SETTINGS = {
 
 
 class OpenAICacheUse(Struct, frozen=True, kw_only=True):
-    """The input of a request; `missed` says why it was not read from the cache."""
+    """A request's input; `missed` says why it was not read from the cache."""
 
     tokens: int
     cached: int = 0
@@ -215,7 +216,7 @@ class OpenAICache:
         self._recent_requests: dict[bytes, deque[float]] = {}
 
     def use(self, body: JSON, target: Target, now: float) -> OpenAICacheUse:
-        """Account for a request, and store what the cache keeps of it."""
+        """Account for a request, and store its cacheable prefixes."""
         prompt = render_prompt(body, target.encoding)
         settings = tuple(
             blake2b(msgspec.json.encode(body.get(name)), digest_size=16).digest()
@@ -246,7 +247,7 @@ class OpenAICache:
         recent.append(now)
         return (len(recent) - 1) // self._per_minute
 
-    # -- what is found and kept --------------------------------------------------------------------
+    # -- lookup and storage ------------------------------------------------------------------------
 
     def _in_steps(
         self, _: JSON, prompt: RenderedPrompt, rules: CacheRules, seed: bytes, now: float
@@ -291,10 +292,10 @@ class OpenAICache:
             return False
         return True
 
-    # -- why not more ------------------------------------------------------------------------------
+    # -- reasons for misses ------------------------------------------------------------------------
 
     def _explain(self, request: _PastRequest, cached_tokens: int, rules: CacheRules) -> str:
-        """The reason in OpenAI's words, where it has one; empty if everything was found that an
+        """Return the reason in OpenAI's words, if it has one; empty if everything was found that an
         earlier request had in common with this one."""
         shared_count, before = max(
             ((_count_shared(past.parts, request.parts), past) for past in self._past),
@@ -325,12 +326,12 @@ class OpenAICache:
 
 
 def count_tokens(body: JSON, target: Target) -> int:
-    """The length of a request."""
+    """Return a request's length in tokens."""
     return len(render_prompt(body, target.encoding).ids)
 
 
 def is_explicit(body: JSON) -> bool:
-    """Whether a request is cached only at its own breakpoints."""
+    """Return whether a request is cached only at its own breakpoints."""
     return (body.get("prompt_cache_options") or {}).get("mode") == "explicit"
 
 

@@ -1,6 +1,6 @@
-"""What OpenAI's chat completions refuse, and in which words: a status, a sentence and codes.
+"""Refuses requests that OpenAI's chat completions refuse, with the same status, sentence and codes.
 
-Law: a body that passes can be rendered and answered. Servers that only speak the wire are less
+Law: a body that passes can be rendered and answered. Servers that are only wire-compatible are less
 strict: they ignore unknown fields, and need no key.
 """
 
@@ -76,7 +76,7 @@ _BREAKPOINT = "prompt_cache_breakpoint"
 
 
 def check_body(body: Any, target: Target, *, lax: bool = False) -> None:
-    """Refuses what the API refuses.
+    """Refuse requests that the API refuses.
 
     Raises:
         OpenAIRefusal: with the API's message.
@@ -167,7 +167,7 @@ def _check_arguments(body: JSON, target: Target) -> None:
 
 
 def _check_sampling(body: JSON, target: Target) -> None:
-    """Models that reason have settings of their own for chance."""
+    """Check the sampling settings, which differ for reasoning models."""
     for name in () if target.takes_sampling else ("temperature", "top_p"):
         refuse_unless(
             body.get(name) in (None, 1),
@@ -181,7 +181,7 @@ def _check_sampling(body: JSON, target: Target) -> None:
 def _check_effort(effort: Any, target: Target) -> None:
     if effort is None:
         return
-    # The models that reason are those that take no temperature.
+    # Reasoning models are those that accept no temperature.
     refuse_unless(
         not target.takes_sampling,
         "Unrecognized request argument supplied: reasoning_effort",
@@ -222,7 +222,7 @@ def _check_format(form: Any) -> None:
 
 
 def find_schema_problem(schema: Any, where: str = "()") -> str:
-    """Why strict output does not accept a schema; empty if it does."""
+    """Return why strict output does not accept a schema; empty if it does."""
     if isinstance(schema, list):
         return next(filter(None, (find_schema_problem(part, where) for part in schema)), "")
     if not isinstance(schema, dict):
@@ -294,7 +294,7 @@ def _check_choice(body: JSON, names: list[str]) -> None:
 
 
 def allowed_tool_names(choice: Any, names: list[str]) -> list[str]:
-    """The tools that may be called."""
+    """Return the tools that may be called."""
     match choice:
         case "none":
             return []
@@ -318,7 +318,7 @@ def allowed_tool_names(choice: Any, names: list[str]) -> list[str]:
 
 
 def must_call(choice: Any) -> bool:
-    """Whether a choice of tools leaves no other answer than a call."""
+    """Return whether a tool choice allows no other answer than a call."""
     match choice:
         case "required" | {"type": "function"} | {"allowed_tools": {"mode": "required"}}:
             return True

@@ -1,4 +1,4 @@
-"""An answer as a chat completion, in one piece or in chunks."""
+"""Renders an answer as a chat completion, in one piece or in chunks."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,7 +17,7 @@ DONE_EVENT = b"data: [DONE]\n\n"
 
 
 class CompletionStyle(Struct, frozen=True, kw_only=True):
-    """How servers with the same wire differ. OpenAI does not show what a model thinks."""
+    """Differences between servers with the same wire. OpenAI does not show a model's thinking."""
 
     thinks_aloud: bool = False
     tells_usage: bool = True
@@ -27,7 +27,7 @@ class CompletionStyle(Struct, frozen=True, kw_only=True):
 
 
 class OpenAICompletion(Struct, frozen=True, kw_only=True):
-    """The answer to one request. `pieces` is the part of the text within its limit."""
+    """The answer to one request. `pieces` is the part of the text within the request's limit."""
 
     number: int
     created: int
@@ -54,7 +54,7 @@ class OpenAICompletion(Struct, frozen=True, kw_only=True):
         )
 
     def body(self, *, has_ended: bool = True) -> JSON:
-        """The answer in one piece."""
+        """Return the answer in one piece."""
         message: JSON = {"role": "assistant", "content": "".join(self.pieces) or None}
         message |= {"refusal": None, "annotations": []}
         if self.style.thinks_aloud and self.answer.thinking:
@@ -71,7 +71,7 @@ class OpenAICompletion(Struct, frozen=True, kw_only=True):
         return body | {"usage": self._usage()} if self.style.tells_usage else body
 
     def chunks(self, *, with_usage: bool) -> Iterator[bytes]:
-        """The answer as it is streamed, up to the terminator."""
+        """Yield the answer as it is streamed, up to the terminator."""
         silent = {"usage": None} if with_usage else {}
 
         def chunk(delta: JSON, finish: str | None = None) -> bytes:
@@ -136,5 +136,5 @@ class OpenAICompletion(Struct, frozen=True, kw_only=True):
 
 
 def encode_event(data: JSON) -> bytes:
-    """One server-sent event."""
+    """Return one server-sent event."""
     return b"data: " + msgspec.json.encode(data) + b"\n\n"

@@ -1,8 +1,8 @@
-"""OpenAI's chat completions on the loopback, and servers that speak the same wire.
+"""Emulates OpenAI's chat completions on the loopback, and servers that use the same wire.
 
 Laws: models with OpenAI's names are served as strictly as OpenAI does. Any other name belongs to a
-server that only speaks the wire: it needs no key, ignores unknown arguments, shows its thoughts and
-keeps every prefix. Names that begin with `vllm/` are cached in vLLM's blocks.
+server that is only wire-compatible: it needs no key, ignores unknown arguments, shows its thoughts
+and stores every prefix. Names that begin with `vllm/` are cached in vLLM's blocks.
 """
 
 import re
@@ -31,13 +31,13 @@ from lamina.emulators.openai.checks import (
 from lamina.emulators.openai.completion import DONE_EVENT, CompletionStyle, OpenAICompletion
 
 JSON = Mapping[str, Any]
-# What some servers leave out or do differently.
+# Features that some servers omit or implement differently.
 Quirk = Literal[
     "no_usage", "no_stream_options", "no_ids", "object_arguments", "ignores_stream"
 ]  # fmt: skip
 
 _OWN = re.compile(r"(ft:)?(gpt-|chatgpt-|o\d)")
-# Names that OpenAI gives; the book need not list each.
+# Names used by OpenAI; the book need not list each.
 _FAMILIES = re.compile(
     r"(ft:)?(gpt-(3\.5|4|4o|4\.1|4\.5|5(\.\d+)?|6(\.\d+)?)(-|$)|chatgpt-4o|o[134](-|$))"
 )
@@ -49,9 +49,9 @@ _STATUSES = {"invalid_api_key": 401, "model_not_found": 404}
 
 
 class OpenAIEmulator(Emulator):
-    """`bodies` are the latest requests, `headers` those of the last one. `per_minute` is how many
-    requests with one prefix and key a machine takes: OpenAI says 15, but programs do not pause to
-    think."""
+    """Emulates OpenAI and compatible servers. `bodies` are the latest requests, `headers` those of
+    the last one. `per_minute` is how many requests with one prefix and key a machine accepts:
+    OpenAI says 15, but programs do not pause to think."""
 
     vendor = "openai"
     empty_type = "text/event-stream"
@@ -74,7 +74,8 @@ class OpenAIEmulator(Emulator):
         ]
 
     def target_of(self, model: str) -> Target:
-        """The target for a model: OpenAI's by its name, any other as one of a compatible server."""
+        """Return a model's target: OpenAI's by its name, any other as one of a compatible
+        server."""
         if _OWN.match(model):
             return self.book.find(f"openai:{model.removeprefix('ft:')}")
         target = self.book.find(f"compatible:{model or 'default'}")
@@ -128,7 +129,7 @@ class OpenAIEmulator(Emulator):
         self.bodies = [*self.bodies[-63:], body]
 
     def _charge(self, body: JSON, target: Target, *, overflow: bool) -> OpenAICacheUse:
-        # For an overflow on demand the model is too small for anything.
+        # For an overflow on demand, no request fits the model.
         window = 1 if overflow else target.window
         tokens = count_tokens(body, target)
         if tokens > window:
@@ -202,7 +203,7 @@ class OpenAIEmulator(Emulator):
         self, request: Request, chunks: list[bytes], kind: FaultKind | None
     ) -> AsyncIterator[bytes]:
         has_ended = False
-        # Half of it, and more than the role that opens it.
+        # Half of the answer, and more than the opening role chunk.
         until = max(2, len(chunks) // 2) if kind in ("cut", "silent") else len(chunks)
         try:
             for chunk in chunks[:until]:
@@ -221,7 +222,7 @@ class OpenAIEmulator(Emulator):
     async def _fault_of(
         self, kind: FaultKind, request: Request, model: str, key: str
     ) -> Response | None:
-        """What is sent instead of an answer; None if the answer itself is affected."""
+        """Return the response sent instead of an answer; None if the answer itself is affected."""
         after = self.faults.retry_after(kind)
         if kind in FAULT_REFUSALS:
             status, sentence, sort, code = FAULT_REFUSALS[kind]
@@ -284,7 +285,7 @@ def _read_request(body: JSON, target: Target) -> EmulatedRequest:
 
 
 def _called(messages: Sequence[JSON]) -> Iterator[str]:
-    """The tools that were called since the last question, latest first."""
+    """Yield the tools that were called since the last question, latest first."""
     for message in reversed(messages):
         if message["role"] == "user":
             return

@@ -1,6 +1,6 @@
-"""Exports a session's path as a chat.
+"""Exports a session's path as a Markdown chat.
 
-Law: an export shows people the whole path, including what a compaction hid from the model.
+Law: an export shows the whole path, including messages that a compaction hid from the model.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -104,7 +104,7 @@ def _head_of(path: Sequence[Entry]) -> MarkdownChat:
 
 def _messages_of(path: Sequence[Entry]) -> list[ChatMessage]:
     messages: list[ChatMessage] = []
-    # What was added to history stands in front of the next message that is no result.
+    # Messages added to history precede the next message that is not a result.
     added: list[ChatMessage] = []
     has_worth = True
     sources: tuple[CitedSource, ...] | None = None
@@ -113,7 +113,7 @@ def _messages_of(path: Sequence[Entry]) -> list[ChatMessage]:
             case CustomEntry(kind=kind, data=data) if kind in (SEARCHED, CITED):
                 sources = add_recorded(sources, data)
             case MessageEntry(message=message) if message.role == "tool":
-                if not messages:  # results of an answer that is not there
+                if not messages:  # results of a missing answer
                     messages.append(ChatMessage(role="ai", at=entry.at))
                 follower = ToolMessage(
                     id=entry.id, at=entry.at, blocks=message.blocks, extra=entry.extra
@@ -124,7 +124,7 @@ def _messages_of(path: Sequence[Entry]) -> list[ChatMessage]:
                 if last.role != "ai":
                     sources = None
                 elif sources and last.text and last.layout is None and not entry.message.calls:
-                    # As the person saw it: numbers by first mention, with their sources.
+                    # As displayed: numbered by first mention, with their sources.
                     last, sources = replace(last, text=with_footnotes(last.text, sources)), None
                 messages += [*added, last]
                 added = []
@@ -135,7 +135,7 @@ def _messages_of(path: Sequence[Entry]) -> list[ChatMessage]:
                 messages.append(_summary_of(entry))
                 has_worth = True
             case RequestEntry(context=context) if not has_worth:
-                # The first request of a turn records the worth of its attachments.
+                # A turn's first request records the worth of its attachments.
                 messages[-1] = _with_worth(messages[-1], context)
                 has_worth = True
             case ReplyEntry() if messages and messages[-1].role == "ai":
@@ -146,7 +146,7 @@ def _messages_of(path: Sequence[Entry]) -> list[ChatMessage]:
 
 
 def _summary_of(entry: BranchSummaryEntry) -> ChatMessage:
-    """The summary of another branch, in the words that the model reads."""
+    """Return another branch's summary, in the words that the model reads."""
     return ChatMessage(
         role="user",
         text=f"{BRANCH_NOTICE}\n\n{entry.summary}",
@@ -157,7 +157,7 @@ def _summary_of(entry: BranchSummaryEntry) -> ChatMessage:
 
 
 def _added_by(entry: TransformEntry, patch: Patch) -> Iterator[ChatMessage]:
-    """Messages that were added to history and are displayed."""
+    """Yield messages that were added to history and are displayed."""
     for op in patch.ops:
         for message in op.messages if isinstance(op, MessagesCachedAppend) else ():
             if message.shown and message.text:
@@ -166,7 +166,7 @@ def _added_by(entry: TransformEntry, patch: Patch) -> Iterator[ChatMessage]:
 
 
 def _chat_before(entry: SessionEntry) -> MarkdownChat | None:
-    """The file that the session was imported from, without its messages."""
+    """Return the file that the session was imported from, without its messages."""
     try:
         return msgspec.convert(entry.extra[EXTRA], MarkdownChat) if EXTRA in entry.extra else None
     except msgspec.ValidationError:
@@ -203,7 +203,7 @@ def _context_of(context: Context | None, before: Any) -> ChatContext:
 
 
 def _with_worth(message: ChatMessage, request: RequestContext) -> ChatMessage:
-    """Add what the request says about the message's items, including those that did not fit."""
+    """Add the request's details about the message's items, including those that did not fit."""
     context = message.context
     shapes = {reference.item: reference for reference in context.references}
     references: dict[ItemId, ChatReference] = dict(shapes)

@@ -1,12 +1,12 @@
-"""A chat file whole, in the form that Obsidian Copilot reads and writes: its frontmatter, its
-messages, its comment.
+"""Renders and parses whole chat files in the format that Obsidian Copilot reads and writes:
+frontmatter, messages, hidden comment.
 
-Laws: `parse_chat(render_chat(chat))` is `chat`, to the character, whatever its texts. The visible
-part is the original format; one hidden comment contains what that cannot express. Where a person
+Laws: `parse_chat(render_chat(chat))` is `chat`, to the character, whatever its strings. The visible
+part is the original format; one hidden comment contains what that cannot express. If a person
 edited the visible part, the edit wins. A file without the comment is read by the format's own
 rules, and ambiguities are reported. Unknown frontmatter keys are kept as they are and written back:
-this is not a YAML reader, it knows the few forms in which the format's own keys occur. No file is
-opened here.
+this is not a YAML reader, it supports only the few styles in which the format's own keys occur. No
+file is opened here.
 """
 
 import math
@@ -57,7 +57,7 @@ _YAML_BREAKS = {ord(character): f"\\u{ord(character):04x}" for character in "\x7
 
 
 def render_frontmatter(chat: MarkdownChat) -> str:
-    """Render the frontmatter, including its fences. What it cannot express is left out."""
+    """Render the frontmatter, including its fences. Values that it cannot express are left out."""
     lines = [FENCE]
     if chat.epoch is not None:
         lines.append(f"epoch: {chat.epoch}")
@@ -75,22 +75,22 @@ def render_frontmatter(chat: MarkdownChat) -> str:
 
 
 def find_frontmatter(lines: Sequence[str]) -> int:
-    """The number of lines in the frontmatter, including its fences; 0 if there is none."""
+    """Return the number of lines in the frontmatter, including its fences; 0 if there is none."""
     if not lines or lines[0].rstrip() != FENCE:
         return 0
     for number, line in enumerate(lines[1:], start=2):
         if line.rstrip() == FENCE:
             return number
         if opening_role(line):
-            break  # never closed: the next fence would be a rule inside some message
+            break  # never closed: the next fence would be a rule inside a message
     return 0
 
 
 def read_frontmatter(
     lines: Sequence[str], first: int = 2
 ) -> tuple[dict[str, Any], list[ImportProblem]]:
-    """Read the fields of a `MarkdownChat` from these lines, without their fences. `first` is the
-    number of the first line in the file."""
+    """Read the fields of a `MarkdownChat` from frontmatter lines, without the fences. `first` is
+    the number of the first line in the file."""
     fields: dict[str, Any] = {}
     other_blocks: list[str] = []
     problems: list[ImportProblem] = []
@@ -155,7 +155,7 @@ def _blocks(lines: Sequence[str], first: int) -> Iterator[tuple[int, str]]:
 
 
 def _stands_alone(block: str) -> bool:
-    """Whether a raw block is read back unchanged when it is written."""
+    """Return whether a raw block, once written, is read back unchanged."""
     lines = block.split("\n")
     if escape(block) != block or any(line.rstrip() == FENCE for line in lines):
         return False
@@ -199,12 +199,12 @@ UNTITLED = "Untitled_Chat"
 TITLE_WORDS = 10
 
 _UNSAFE = re.compile(r"[/\\:*?\"<>|#^\[\]\x00-\x1f\x7f-\x9f\s\ufffd]+")
-# Not in the visible head: an edit there does not affect these.
+# Not shown in the visible head, so edits there do not affect them.
 _HIDDEN_HEAD = ("pinned",)
 
 
 class ParsedChat(Struct, frozen=True, kw_only=True):
-    """A chat, the problems of its file, and the first line of each message."""
+    """A chat, the problems found in its file, and the first line of each message."""
 
     chat: MarkdownChat
     problems: tuple[ImportProblem, ...]
@@ -212,10 +212,10 @@ class ParsedChat(Struct, frozen=True, kw_only=True):
 
 
 def render_chat(chat: MarkdownChat, *, tz: tzinfo = UTC) -> str:
-    """Render a chat as a file; times are in the zone `tz`.
+    """Render a chat as a file, with times in the zone `tz`.
 
     Raises:
-        UsageError: a text holds a lone surrogate, or a value cannot be written.
+        UsageError: a string contains a lone surrogate, or a value cannot be written.
     """
     for message in chat.messages:
         times = (message.at, *(result.at for result in message.results))
@@ -230,8 +230,8 @@ def render_chat(chat: MarkdownChat, *, tz: tzinfo = UTC) -> str:
             for message, chunk in zip(chat.messages, chunks, strict=True)
         ),
     )
-    # Before the first message: the original program skips that part, but would read a comment
-    # after the last answer as part of it.
+    # Before the first message: the original program skips that part, but would read a comment after
+    # the last answer as part of the answer.
     text = "\n\n".join([head, render_comment(comment), *chunks]) + "\n"
     return require_text(text, "the chat")
 
@@ -241,24 +241,24 @@ def parse_chat(
 ) -> tuple[MarkdownChat, tuple[ImportProblem, ...]]:
     """Parse the chat in a file, and report the problems found.
 
-    `tz` is the zone of times that no comment specifies; `paths` distinguish a comma in a note's
-    name from one between two names.
+    `tz` is the zone of times for which the comment gives none; `paths` distinguish a comma in a
+    note's name from one between two names.
 
     Raises:
-        UsageError: the text holds a lone surrogate.
+        UsageError: the text contains a lone surrogate.
     """
     parsed_chat = read_chat(text, tz=tz, note_names=NoteNames(paths))
     return parsed_chat.chat, parsed_chat.problems
 
 
 def holds_chat(data: bytes) -> bool:
-    """Whether a Markdown file is a chat, that is, has any message."""
+    """Return whether a Markdown file is a chat, that is, contains any message."""
     text = data.decode("utf-8", "replace")
     return bool(read_chat(text, tz=UTC, note_names=NoteNames(())).chat.messages)
 
 
 def read_chat(text: str, *, tz: tzinfo, note_names: NoteNames) -> ParsedChat:
-    """`parse_chat` over paths that are looked up more than once."""
+    """Like `parse_chat`, but with note names prepared for repeated lookup."""
     text = require_text(text, "the file").removeprefix("\ufeff").replace("\r\n", "\n")
     comment, text, problems = _take_comment(text)
     lines = text.split("\n")
@@ -292,7 +292,8 @@ def read_chat(text: str, *, tz: tzinfo, note_names: NoteNames) -> ParsedChat:
 
 
 def file_name(chat: MarkdownChat, *, tz: tzinfo = UTC) -> str:
-    """`<topic>@YYYYMMDD_HHMMSS.md`, at most 100 bytes; without a topic the first words typed."""
+    """Return `<topic>@YYYYMMDD_HHMMSS.md`, at most 100 bytes; without a topic, use the first words
+    typed."""
     question = next((message.text for message in chat.messages if message.role == "user"), "")
     title = chat.topic.strip() or " ".join(question[:1_000].split()[:TITLE_WORDS])
     # Names that begin with a dot are hidden files.
@@ -308,7 +309,7 @@ def epoch_seconds(epoch: int | None) -> float | None:
     try:
         return None if epoch is None else epoch / 1000
     except OverflowError:
-        return None  # outside of any calendar
+        return None  # outside the calendar's range
 
 
 def _render_head(chat: MarkdownChat) -> str:
@@ -377,7 +378,8 @@ def _read_message(
 
 
 def _take_comment(text: str) -> tuple[HiddenComment | None, str, list[ImportProblem]]:
-    """Return the comment, and the text with its lines blanked. The last of several counts."""
+    """Return the comment, and the text with the comment's lines blanked. If there are several, the
+    last one counts."""
     comment: HiddenComment | None = None
     problems: list[ImportProblem] = []
     pieces: list[str] = []

@@ -1,7 +1,7 @@
-"""Imports a chat file as the entries of a session.
+"""Imports a chat file as session entries.
 
-Law: an import writes no items, since their contents are not in the file: it lists what to attach
-again, in its current version.
+Law: an import writes no items, since their contents are not in the file: it lists the items to
+attach again, in their current versions.
 """
 
 import re
@@ -53,8 +53,9 @@ _NAME = re.compile(r"(.*)@([0-9]{8}_[0-9]{6})(?:\.md)?", re.DOTALL)
 
 
 class Reattachment(Struct, frozen=True, kw_only=True):
-    """An item to attach again, in its current version. `message` is the entry it applied to; empty
-    for pinned items. `reference` is the item as it was then, under its id of that time."""
+    """An item to attach again, in its current version. `message` is the entry that the item applied
+    to; empty for pinned items. `reference` is the item as recorded in the chat, under its former
+    id."""
 
     message: str
     item: ItemId
@@ -80,12 +81,12 @@ class ImportedChat(Struct, frozen=True, kw_only=True):
 def import_chat(
     text: str, *, name: str, session: str, paths: Sequence[str], tz: tzinfo = UTC
 ) -> ImportedChat:
-    """Import the chat in `text` as a session that continues where it ended.
+    """Import the chat in `text` as a session that continues where the chat ended.
 
     `name` is the file's name; its notes are looked up among the workspace's `paths`.
 
     Raises:
-        UsageError: the text holds a lone surrogate.
+        UsageError: the text contains a lone surrogate.
     """
     note_names = NoteNames(paths)
     parsed_chat = read_chat(text, tz=tz, note_names=note_names)
@@ -107,7 +108,7 @@ def import_chat(
 
 
 def _with_name(chat: MarkdownChat, name: str, tz: tzinfo) -> MarkdownChat:
-    """Return the chat, completed from its file name."""
+    """Return the chat, with missing fields filled in from its file name."""
     match = _NAME.fullmatch(name.rsplit("/", 1)[-1])
     if chat.epoch is None and match:
         try:
@@ -121,7 +122,7 @@ def _with_name(chat: MarkdownChat, name: str, tz: tzinfo) -> MarkdownChat:
 
 
 class _Writer:
-    """Writes entries one after another, with ids in sequence."""
+    """Writes entries one after another, with sequential ids."""
 
     def __init__(self, chat: MarkdownChat, session: str) -> None:
         times = (message.at for message in chat.messages)
@@ -191,7 +192,7 @@ class _Writer:
 
 
 class _Finder:
-    """Looks references up in the workspace as it is now."""
+    """Looks up references in the current workspace."""
 
     def __init__(self, note_names: NoteNames) -> None:
         self._note_names = note_names
@@ -205,7 +206,7 @@ class _Finder:
             self.reattachments.append(Reattachment(message=message, item=item, reference=reference))
 
     def _look_up(self, item: ItemId, line: int | None, *, exact: bool) -> ItemId | None:
-        """Look up an item. With `exact` its whole path is known, not only its visible name."""
+        """Look up an item. With `exact`, its whole path is known, not only its visible name."""
         kind, key = kind_of(item), key_of(item)
         part = ""
         if kind == "url":

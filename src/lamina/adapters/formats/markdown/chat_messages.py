@@ -1,13 +1,13 @@
-"""The visible form of messages in a chat file: their opening marks, their text, their context line.
+"""Renders and reads the visible part of messages in a chat file: opening marks, text, context line.
 
-Laws: nothing inside a message can begin another one or look like the hidden comment: the visible
-form puts a backslash in front of it. A code fence or HTML comment that a message leaves open is
-closed, so that it does not swallow the text after it; a CommonMark parser decides what is open.
-Between a message's mark and its last lines, reading removes only what writing added. In a context
-line (`[Context: Notes: a.md, b.md | URLs: ...]`) names are not escaped, so only known paths can
-distinguish a comma in a name from one between names. Lamina's own files are read back exactly; in
-other files, lines such as `# **user**: text` begin messages too, unless they are in code, and a
-heading above the first answer is the first question. Both are reported.
+Laws: nothing inside a message can begin another one or look like the hidden comment: such lines are
+escaped with a backslash. A code fence or HTML comment that a message leaves open is closed, so that
+it does not swallow the text after it; a CommonMark parser decides what is open. Between a message's
+mark and its last lines, reading removes only what writing added. In a context line (`[Context:
+Notes: a.md, b.md | URLs: ...]`) names are not escaped, so only known paths can distinguish a comma
+in a name from one between names. Lamina's own files are read back exactly; in other files, lines
+such as `# **user**: text` also begin messages, unless they are in code, and a heading above the
+first answer is the first question. Both are reported.
 """
 
 import re
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _FENCE = re.compile(r"( {0,3})(`{3,}(?=[^`]*$)|~{3,})")
 # Blocks that may continue past a blank line. All others end there.
 _LASTING = re.compile(r"```|~~~|<[!?]|<(?:script|pre|style|textarea)\b", re.IGNORECASE)
-# How HTML that continues past a blank line begins, and what ends it.
+# Start and end patterns of HTML that continues past a blank line.
 _HTML_ENDS = (
     (re.compile(r"<!--"), "-->"),
     (re.compile(r"<\?"), "?>"),
@@ -63,7 +63,7 @@ _NEXT = "\n\nnext"
 
 
 class BlockPadding(NamedTuple):
-    """Text added around a message: a fence opens at the beginning of a line, and open blocks are
+    """Text added around a message, so that an opening fence begins its line and open blocks are
     closed."""
 
     front: str = ""
@@ -86,10 +86,10 @@ def block_padding(mark: str, text: str) -> BlockPadding:
 
 
 def _closing_line(text: str) -> str:
-    """The line that closes the block left open by `text`; empty if there is none."""
+    """Return the line that closes the block left open by `text`; empty if there is none."""
     block = _parser().parse(text + _NEXT)[-1]
     if block.type == "fence" and block.map:
-        # The next message would be inside it.
+        # The next message would be inside the block.
         indent = _FENCE.match(text.split("\n")[block.map[0]])
         return f"{indent[1] if indent else ''}{block.markup}"
     if block.type == "html_block":
@@ -121,7 +121,7 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 
 
 def render_context(context: ChatContext) -> str:
-    """Render a context as a line; empty if nothing in it has a section."""
+    """Render a context as a line; empty if none of its references has a section."""
     sections = []
     for section in _SECTIONS:
         names = [key_of(ref.item) for ref in context.references if section_of(ref) == section]
@@ -132,19 +132,19 @@ def render_context(context: ChatContext) -> str:
 
 
 def show_line(text: str) -> str:
-    """`text` on one line."""
+    """Return `text` on one line."""
     return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def section_of(reference: ChatReference) -> str:
-    """The section of a reference; empty if it has none."""
+    """Return a reference's section; empty if it has none."""
     if reference.shape == "web_tab":
         return "Web Tabs"
     return _SECTION_OF.get(kind_of(reference.item), "")
 
 
 def read_context(line: str, note_names: NoteNames) -> ChatContext | None:
-    """Read a context line; None if it is not one."""
+    """Read a context line; None if `line` is not one."""
     match = _LINE.fullmatch(line)
     labels = list(_LABEL.finditer(match[1])) if match else []
     if not match or not labels or labels[0].start() or labels[0][1] not in _SECTIONS:
@@ -185,7 +185,7 @@ def _note(name: str) -> ChatReference:
 
 COMMENT_OPENS = "<!-- lamina-context:"
 INTERRUPTED = "[Interrupted]"
-# How much of a call's arguments and result the visible line shows.
+# Maximum length at which the visible line shows a call's arguments and result.
 SHOWN_CHARACTERS = 160
 
 # The prefix with which editors make a line a heading.
@@ -202,7 +202,7 @@ _THINK = re.compile(r"\A\s*+<think>\n?(.+?)\n?</think>\n{0,2}", re.DOTALL)
 
 
 class VisibleMessage(Struct, frozen=True, kw_only=True):
-    """A message read from its visible form alone, and the parts of that."""
+    """A message read from its visible part alone, and its components."""
 
     message: ChatMessage
     body: str
@@ -211,8 +211,8 @@ class VisibleMessage(Struct, frozen=True, kw_only=True):
 
 
 def opening_role(line: str, *, as_heading: bool = False) -> ChatRole | None:
-    """The role of the message that this line begins; None if it begins none. Some people make these
-    lines headings: `# **user**: text`."""
+    """Return the role of the message that this line begins; None if it begins none. Some people
+    turn these lines into headings: `# **user**: text`."""
     match = _MARK.match(line)
     if match is None or (line.startswith("#") and not as_heading):
         return None
@@ -226,7 +226,7 @@ def read_stamp(line: str) -> str | None:
 
 
 def render_message(message: ChatMessage, tz: tzinfo) -> str:
-    """Render the visible form of one message."""
+    """Render the visible part of one message."""
     text, padding = _render_text(message), padding_of(message)
     raw = message.extra.get("timestamp")
     stamp = show_moment(message.at, tz) or (show_line(raw) if isinstance(raw, str) else "")
@@ -239,7 +239,7 @@ def render_message(message: ChatMessage, tz: tzinfo) -> str:
 
 
 def padding_of(message: ChatMessage) -> BlockPadding:
-    """The padding around a message's text, because of blocks that it leaves open."""
+    """Return the padding around a message's text, needed for blocks that the text leaves open."""
     return block_padding(_mark(message.role), _render_text(message))
 
 
@@ -253,7 +253,7 @@ def _mark(role: ChatRole) -> str:
 
 
 def render_tail(message: ChatMessage) -> str:
-    """Render the lines after the text: calls, and whether it was interrupted."""
+    """Render the lines after the text: calls, and whether the message was interrupted."""
     lines = [_call_line(call, message.results) for call in message.calls]
     if message.interrupted:
         lines.append(INTERRUPTED)
@@ -261,7 +261,8 @@ def render_tail(message: ChatMessage) -> str:
 
 
 def escape(text: str) -> str:
-    """Escape text for the visible body: one kind of line break, nothing that collides."""
+    """Escape text for the visible body: one kind of line break, no lines that collide with the
+    format."""
     return _COLLIDES.sub(r"\\", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
@@ -278,8 +279,8 @@ def read_message(
     tail: str | None = None,
     padding: BlockPadding = NO_PADDING,
 ) -> VisibleMessage:
-    """Read `chunk` by the format's own rules. For Lamina's own files `tail` is the lines after the
-    text, whose markers are then escaped, and `padding` is around it."""
+    """Read `chunk` by the format's own rules. In Lamina's own files, markers in the text are
+    escaped; there, `tail` is the lines after the text and `padding` the text around it."""
     mark = _MARK.match(chunk) or HEADING.match(chunk)
     lines = chunk[mark.end() if mark else 0 :].split("\n")
     while len(lines) > 1 and not lines[-1].strip():
@@ -309,14 +310,14 @@ def read_message(
 
 
 def show_moment(at: float | None, tz: tzinfo) -> str:
-    """A time in the format's form; empty if it is outside the calendar."""
+    """Format a time as the chat format does; empty if outside the calendar's range."""
     if at is None:
         return ""
     try:
         moment = datetime.fromtimestamp(at, tz)
     except (ValueError, OverflowError, OSError):
         return ""
-    # Not strftime: its form of years before 1000 depends on the platform.
+    # Not strftime: its output for years before 1000 depends on the platform.
     return (
         f"{moment.year:04}/{moment.month:02}/{moment.day:02} "
         f"{moment.hour:02}:{moment.minute:02}:{moment.second:02}"
@@ -347,15 +348,15 @@ def _brief(text: str) -> str:
     return brief if len(brief) <= SHOWN_CHARACTERS else brief[: SHOWN_CHARACTERS - 1] + "…"
 
 
-# The file name of a chat, which some editors put above its text.
+# A chat's file name, which some editors insert above its text.
 _FILE_NAME = re.compile(r".*@[0-9]{8}_[0-9]{6}\s*")
 
 
 def find_marks(
     lines: Sequence[str], start: int, recorded: int | None
 ) -> tuple[dict[int, ChatRole], list[ImportProblem]]:
-    """Find where messages begin from the line `start` on, their roles, and any problems.
-    `recorded` is the number of messages in the hidden comment; None without a comment."""
+    """Find where messages begin from the line `start` on, their roles, and any problems. `recorded`
+    is the number of messages in the hidden comment; None without a comment."""
     marks = {n: role for n in range(start, len(lines)) if (role := opening_role(lines[n]))}
     if recorded is not None and len(marks) >= recorded:
         return marks, []
@@ -383,7 +384,7 @@ def _find_headings(lines: Sequence[str], start: int) -> dict[int, ChatRole]:
     if not roles:
         return {}
     plain_lines = mask_code("\n".join(lines[start:]))[0].split("\n")
-    # Code that an answer leaves open ends with the answer, whose last line is its time.
+    # Code that an answer leaves open ends with that answer, whose last line is its time.
     return {
         number: role
         for number, role in roles.items()
@@ -397,8 +398,8 @@ def _follows_stamp(lines: Sequence[str], number: int) -> bool:
 
 
 def _find_question(lines: Sequence[str], start: int, marks: dict[int, ChatRole]) -> int | None:
-    """The line of a question that lost its mark: a heading above the first answer, or text that
-    ends with a message's time."""
+    """Return the line of a question that lost its mark: a heading above the first answer, or text
+    that ends with a message's time."""
     first = min(marks, default=len(lines))
     if marks.get(first) != "ai":
         return None

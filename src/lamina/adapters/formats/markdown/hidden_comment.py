@@ -1,7 +1,8 @@
-"""The hidden comment: everything that the visible form alone would get wrong.
+"""Renders and reads the hidden comment, which preserves everything that the visible part would
+lose.
 
-Laws: unedited parts of the visible form are restored exactly; where a person edited a part, the
-edit wins. Nothing in the comment can close it.
+Laws: unedited visible parts are restored exactly; if a person edited a part, the edit wins. Nothing
+in the comment can close it.
 """
 
 import re
@@ -32,11 +33,11 @@ from lamina.core.notes.note_names import NoteNames
 from lamina.errors import UsageError
 
 VERSION = 1
-# Records are made and used without paths, so that writer and reader see the same.
+# Records are written and read without known paths, so that both sides see the same.
 NO_PATHS = NoteNames(())
 
 COMMENT = re.compile(
-    # The format's own program reads the comment as text and puts its time stamp after it.
+    # The format's own program reads the comment as text and appends its time stamp.
     rf"^{COMMENT_OPENS} (\{{.*\}}) -->[ \t]*$(?:\n\[Timestamp: Unknown time\][ \t]*$)?",
     re.MULTILINE,
 )
@@ -46,7 +47,8 @@ _OF_THE_TAIL = ("calls", "results", "interrupted")
 
 
 class CommentRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One part of the file: digests of it as written, and the fields that it does not show."""
+    """A record of one part of the file: digests of it as written, and the fields that it does not
+    show."""
 
     digest: str
     role: ChatRole = "user"
@@ -63,7 +65,7 @@ class HiddenComment(Struct, frozen=True, kw_only=True):
 
 
 class RestoredMessage(Struct, frozen=True, kw_only=True):
-    """A message from its record and its visible form, and how a person edited it."""
+    """A message restored from its record and its visible part, and how a person edited it."""
 
     message: ChatMessage
     edits: tuple[str, ...] = ()
@@ -73,13 +75,13 @@ def render_comment(comment: HiddenComment) -> str:
     """Render the comment on one line.
 
     Raises:
-        UsageError: a value has no JSON form.
+        UsageError: a value cannot be expressed in JSON.
     """
     try:
         data = canonical_bytes(comment).decode()
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
         raise UsageError(f"the chat holds a value that cannot be written: {error}") from error
-    # All of these stand only inside strings, where an escape means the same.
+    # All of these occur only inside strings, where an escape is equivalent.
     for risky in ("--", "<", ">", "**"):
         data = data.replace(risky, "".join(f"\\u{ord(character):04x}" for character in risky))
     return f"{COMMENT_OPENS} {data} -->"
@@ -89,7 +91,7 @@ def read_comment(data: str) -> HiddenComment:
     """Read a comment.
 
     Raises:
-        UsageError: it is damaged, or of a later version.
+        UsageError: the comment is damaged, or written by a later version.
     """
     try:
         comment = msgspec.json.decode(data.encode(), type=HiddenComment)
@@ -105,10 +107,10 @@ def part_digest(text: str) -> str:
 
 
 def differing_fields(value: Struct, base: Struct, *always: str) -> dict[str, Any]:
-    """The fields in which `value` differs from `base`, and those kept `always`.
+    """Return the fields in which `value` differs from `base`, and those kept `always`.
 
     Raises:
-        UsageError: a value has no JSON form.
+        UsageError: a value cannot be expressed in JSON.
     """
     try:
         fields, base_fields = msgspec.to_builtins(value), msgspec.to_builtins(base)
@@ -122,10 +124,10 @@ def differing_fields(value: Struct, base: Struct, *always: str) -> dict[str, Any
 
 
 def record_message(message: ChatMessage, chunk: str, tz: tzinfo) -> CommentRecord:
-    """Record what reading `chunk` needs to restore `message`."""
+    """Return the record needed to restore `message` from `chunk`."""
     tail, padding = render_tail(message), padding_of(message)
     view = read_message(chunk, message.role, tz=tz, note_names=NO_PATHS, tail=tail, padding=padding)
-    # The reader may be in another time zone and know other paths.
+    # The reader may be in another time zone and have other paths.
     fields = differing_fields(message, view.message, "at", "context")
     digest, body = part_digest(chunk), part_digest(view.body)
     return CommentRecord(
@@ -136,7 +138,7 @@ def record_message(message: ChatMessage, chunk: str, tz: tzinfo) -> CommentRecor
 def pair_records(
     chunks: Sequence[tuple[ChatRole, str]], records: Sequence[CommentRecord]
 ) -> list[int | None]:
-    """Match every message in the file with its record; None if it has none."""
+    """Pair every message in the file with its record, or None if it has none."""
     same: defaultdict[str, deque[int]] = defaultdict(deque)
     for index, record in enumerate(records):
         same[record.digest].append(index)
@@ -147,7 +149,7 @@ def pair_records(
     free = set(range(len(records))) - {pair for pair in pairs if pair is not None}
 
     def take(at: int, index: int | None) -> None:
-        # An edited message is known by its neighbours.
+        # An edited message is identified by its neighbours.
         if pairs[at] is None and index in free and records[index].role == chunks[at][0]:
             pairs[at] = index
             free.discard(index)
@@ -164,7 +166,7 @@ def pair_records(
 def restore_message(
     record: CommentRecord, chunk: str, role: ChatRole, tz: tzinfo, note_names: NoteNames
 ) -> RestoredMessage:
-    """Restore the message written as `chunk`, with a person's edits.
+    """Restore the message written as `chunk`, including a person's edits.
 
     Raises:
         UsageError: the record is not valid.
@@ -174,7 +176,7 @@ def restore_message(
     if record.digest == part_digest(chunk) and record.role == role:
         view = read_message(chunk, role, tz=tz, note_names=NO_PATHS, tail=tail, padding=padding)
         return RestoredMessage(message=_apply(view.message, record.fields))
-    # With the paths that are known now: no record tells names from commas in an edited line.
+    # Use the currently known paths: no record distinguishes names from commas in an edited line.
     view = read_message(chunk, role, tz=tz, note_names=note_names, tail=tail, padding=padding)
     return _restore_edited(record, original, view, tail, tz)
 

@@ -1,4 +1,4 @@
-"""The values of a Markdown chat.
+"""Defines the values of a Markdown chat.
 
 Law: a chat contains messages and references to the items that applied, never the items' contents.
 """
@@ -17,7 +17,7 @@ ChatRole = Literal["user", "ai"]
 
 
 class ChatReference(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An item that applied to a message: its version, its form, and its worth."""
+    """A reference to an item that applied to a message: its version, format and worth."""
 
     item: ItemId
     version: str = ""
@@ -49,7 +49,7 @@ class ToolMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class LayoutPiece(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One block of a message whose blocks are not in the usual order. Its text is `size` characters
-    of the message's own; a thinking `block` keeps everything else."""
+    of the message's text; for thinking, `block` keeps everything else."""
 
     kind: Literal["text", "thinking", "call", "block"]
     size: int = 0
@@ -76,7 +76,7 @@ class ChatMessage(Struct, frozen=True, kw_only=True):
 
 
 class MarkdownChat(Struct, frozen=True, kw_only=True):
-    """A conversation in one file. `epoch` and `accessed` are milliseconds; `frontmatter` keeps
+    """A conversation in one file. `epoch` and `accessed` are in milliseconds; `frontmatter` keeps
     unknown keys as they are; `preamble` is the text before the messages."""
 
     topic: str = ""
@@ -92,7 +92,7 @@ class MarkdownChat(Struct, frozen=True, kw_only=True):
 
 
 def blocks_of(message: ChatMessage) -> tuple[Block, ...]:
-    """The blocks of a chat message, without its context."""
+    """Return a chat message's blocks, without its context."""
     if message.layout is None or not _fits(message):
         return _plain(message.role, message.thinking, message.text, message.calls)
     blocks: list[Block] = []
@@ -116,7 +116,7 @@ def blocks_of(message: ChatMessage) -> tuple[Block, ...]:
 
 
 def fields_of_blocks(message: ChatMessage, blocks: Sequence[Block]) -> dict[str, Any]:
-    """The fields of `message` that describe its blocks, without the first context."""
+    """Return the fields of `message` that describe its blocks, without the first context."""
     bare = list(blocks)
     context = next((block for block in bare if isinstance(block, Context)), None)
     if context is not None:
@@ -150,7 +150,7 @@ def _piece(block: Block) -> LayoutPiece:
 
 
 def _fits(message: ChatMessage) -> bool:
-    """Whether the layout still fits these texts, which someone may have edited."""
+    """Return whether the layout still fits the message's text, which someone may have edited."""
     sizes = {"text": 0, "thinking": 0, "call": 0, "block": 0}
     for piece in message.layout or ():
         sizes[piece.kind] += 1 if piece.kind == "call" else max(0, piece.size)

@@ -1,3 +1,3 @@
-"""The vendors' own SDKs behind the port `Provider`, imported when first wanted.
+"""Clients that implement the `Provider` port with the vendors' own SDKs, imported on first use.
 
-A module here has `connect(target, key, *, retry_policy, timeout) -> Provider`."""
+Every module here has `connect(target, key, *, retry_policy, timeout) -> Provider`."""

@@ -1,9 +1,9 @@
-"""Asks Anthropic through its own SDK, and reads the answer event by event.
+"""Sends requests to Anthropic through its own SDK, and reads the answer event by event.
 
 Laws: only `ProviderError`s and cancellation escape. The result is the message that the API would
-have sent in one piece. An answer is complete only after `message_stop`; one that broke off in the
-middle ends without a `Reply`, one that never began is requested again. The key goes only to the
-SDK and into no message. The SDK's own retries are off: only Lamina's policy applies.
+have sent in one piece. An answer is complete only after `message_stop`; one interrupted midway ends
+without a `Reply`, one that never began is requested again. The key is passed only to the SDK and
+appears in no message. The SDK's own retries are off: only Lamina's policy applies.
 """
 
 import json
@@ -30,7 +30,7 @@ _HEAD_FIELDS = ("id", "model", "diagnostics", _CHANGES)
 
 
 class AnthropicStreamReader:
-    """An answer that is still arriving."""
+    """Reads an answer while it arrives."""
 
     def __init__(self) -> None:
         self._head: dict[str, Any] = {}
@@ -56,10 +56,10 @@ class AnthropicStreamReader:
                 yield from self._add(event.index, event.delta)
             case "message_delta":
                 self._stop = event.delta.stop_reason or self._stop
-                # Totals; those that did not change are left out.
+                # Totals; unchanged ones are left out.
                 fields = event.usage.to_dict() if event.usage else {}
                 self._usage |= {name: value for name, value in fields.items() if value is not None}
-                # Repeated where another model took over in the middle.
+                # Repeated where another model took over midway.
                 if (changes := event.to_dict().get(_CHANGES)) is not None:
                     self._head[_CHANGES] = changes
             case "message_stop":
@@ -68,7 +68,7 @@ class AnthropicStreamReader:
                 pass
 
     def _opening(self, index: int, block: dict[str, Any]) -> Iterator[Piece]:
-        """The initial content of a block; with some other servers, all of it."""
+        """Yield a block's initial content; from some other servers, all of it."""
         match block["type"]:
             case "text" if block.get("text"):
                 yield self._mark_content(TextPiece(block["text"]))
@@ -103,7 +103,7 @@ class AnthropicStreamReader:
         return piece
 
     def message(self) -> dict[str, Any]:
-        """The message as the API would have sent it in one piece."""
+        """Return the message as the API would have sent it in one piece."""
         content = []
         for index, block in sorted(self._blocks.items()):
             if arguments := "".join(self._argument_parts[index]):
@@ -112,10 +112,10 @@ class AnthropicStreamReader:
         return self._head | {"content": content, "stop_reason": self._stop, "usage": self._usage}
 
 
-# As targets spell it.
+# As spelled in targets.
 NAME = "anthropic"
 DEFAULT_RETRY_POLICY = RetryPolicy()
-# A server that does not accept the connection is not given as long as one that thinks.
+# A server that does not accept the connection gets less time than one that thinks.
 _CONNECT_S = 15.0
 # Errors inside a stream come with the status of the stream, which is 200.
 _STATUS = {
@@ -130,7 +130,7 @@ _STATUS = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-# The arguments of a request that `count_tokens` takes.
+# The request arguments that `count_tokens` accepts.
 _COUNTED = (
     "model", "messages", "system", "tools", "tool_choice", "thinking", "output_config",
     "extra_headers",
@@ -145,7 +145,8 @@ def connect(
     retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY,
     timeout: float = 600.0,
 ) -> Provider:
-    """A provider that asks `target` with `key`; the SDK is imported with the first request."""
+    """Return a provider that sends requests to `target` with `key`; the SDK is imported with the
+    first request."""
     return AnthropicClient(target, key, retry_policy, timeout)
 
 
@@ -164,7 +165,7 @@ class AnthropicClient:
         return with_retries(self._target.name, lambda: self._attempt(body), self._retry_policy)
 
     async def count_tokens(self, body: Mapping[str, Any]) -> int | None:
-        """How many tokens of input a request has, as Anthropic counts them.
+        """Return a request's input tokens, as counted by Anthropic.
 
         Raises:
             ProviderError: the count is not available.
@@ -175,7 +176,7 @@ class AnthropicClient:
         return count.input_tokens
 
     async def list_models(self) -> tuple[str, ...]:
-        """The models available to the key; listing them costs nothing.
+        """Return the models available to the key; listing them costs nothing.
 
         Raises:
             ProviderError: the list is not available.
@@ -185,7 +186,7 @@ class AnthropicClient:
         return tuple(model.id for model in page.data)
 
     async def aclose(self) -> None:
-        """Closes the connections that are kept open."""
+        """Close the connections that are kept open."""
         sdk, self._sdk = self._sdk, None
         if sdk is not None:
             await sdk.close()
@@ -225,13 +226,13 @@ class AnthropicClient:
         except ReplyError as error:
             raise ProviderError(str(error)) from error
         if reply.stop == _FULL:
-            # The answer hit the end of the window; with less in front of it, it would fit.
+            # The answer reached the end of the window; after a shorter prompt, it would fit.
             raise RequestTooLong(f"{NAME} stopped at the end of the model's window ({_FULL})")
         yield reply
 
 
 class _ErrorTranslator:
-    """Turns what the SDK and its HTTP library raise into `ProviderError`s."""
+    """Converts errors from the SDK and its HTTP library to `ProviderError`s."""
 
     def __init__(self, key: str) -> None:
         self._key = key
@@ -241,7 +242,8 @@ class _ErrorTranslator:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, Exception) and (provider_error := self._translate(error)) is not None:
-            # Not `from error`: the vendor's message may hold the key and would be in the traceback.
+            # Not `from error`: the vendor's message may contain the key and would be in the
+            # traceback.
             raise provider_error from None
 
     def _translate(self, error: Exception) -> ProviderError | None:
@@ -270,7 +272,7 @@ class _ErrorTranslator:
 
 
 def _read_refusal(error: Any) -> tuple[int, str]:
-    """The status of a refusal and its message, which may be empty."""
+    """Read a refusal's status and its message, which may be empty."""
     body, status = error.body, int(error.status_code)
     if not isinstance(body, Mapping):
         return status, str(body or "")
@@ -285,7 +287,7 @@ def _read_refusal(error: Any) -> tuple[int, str]:
 
 async def _require_events(response: Any) -> None:
     """Refuse an answer with status 200 that is not a stream: the SDK would find no events in it and
-    stay silent."""
+    raise nothing."""
     kind = response.headers.get("content-type", "")
     if "text/event-stream" in kind:
         return

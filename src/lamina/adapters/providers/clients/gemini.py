@@ -1,4 +1,4 @@
-"""Asks Gemini through its own SDK, and reads the answer chunk by chunk, or its error.
+"""Sends requests to Gemini through its own SDK, and reads the answer chunk by chunk, or its error.
 
 Laws: only `ProviderError`s and cancellation escape, and no error contains the key. The result is
 the response that would have come in one piece. A stream that ends without a `finishReason` ends
@@ -28,7 +28,7 @@ from lamina.core.values.settings import Target
 from lamina.core.values.wire import CallPiece, Piece, Reply, TextPiece, ThinkingPiece
 from lamina.errors import ProviderError, ReplyError
 
-# How the API says that a cache does not exist, or belongs to another key.
+# The API's messages for a cache that does not exist, or belongs to another key.
 CACHE_GONE = re.compile(
     r"cached ?content.*(not found|expired)|cache.*(not found|expired)", re.IGNORECASE
 )
@@ -36,10 +36,10 @@ _SECONDS = re.compile(r"(\d+(?:\.\d+)?)s\Z")
 
 
 def error_message(error: Exception) -> str:
-    """The message of an error, for people."""
+    """Return an error's message, for display."""
     message = getattr(error, "message", None)
     if isinstance(message, str):
-        # It is empty for a status without a body.
+        # Empty for a status without a body.
         return message
     if hasattr(error, "details"):
         return str(error.details)
@@ -47,7 +47,7 @@ def error_message(error: Exception) -> str:
 
 
 def status_of(error: Exception) -> int | None:
-    """The status of an answer; None for errors of the network."""
+    """Return a response's status; None for network errors."""
     code = getattr(error, "code", None)
     if not isinstance(code, int):
         return None
@@ -56,7 +56,7 @@ def status_of(error: Exception) -> int | None:
 
 
 def retry_after(error: Exception) -> float | None:
-    """How long the API asks to wait: in a header, or among the details."""
+    """Return how long the API asks to wait, in a header or among the details."""
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     header = headers.get("retry-after", "")
     if header.replace(".", "", 1).isdigit():
@@ -75,13 +75,14 @@ def _details(error: Exception) -> list[dict[str, Any]]:
 
 
 class GeminiStreamReader:
-    """`has_content` once something has arrived; `finish` is set once it has ended."""
+    """Reads an answer while it arrives. `has_content` is true once content has arrived; `finish` is
+    set once the answer has ended."""
 
     def __init__(self) -> None:
         self._parts: list[dict[str, Any]] = []
         self._calls = 0
         self._usage: dict[str, int] = {}
-        # Output tokens of earlier responses of the same answer.
+        # Output tokens in earlier responses of the same answer.
         self._output = 0
         self._first_prompt: dict[str, int] | None = None
         self._feedback: Any = None
@@ -143,7 +144,7 @@ class GeminiStreamReader:
         return [ThinkingPiece(part.text) if thought else TextPiece(part.text)]
 
     def take_continuation_token(self) -> bytes:
-        """The token to continue with, which is used only once."""
+        """Return the token to continue with, which is used only once."""
         token, self.token, self.finish = self.token, None, ""
         assert token is not None
         self._output += self._count_output()
@@ -158,7 +159,7 @@ class GeminiStreamReader:
         return sum(self._usage.get(name, 0) for name in names)
 
     def response(self) -> dict[str, Any]:
-        """The response as it would have come in one piece."""
+        """Return the response as it would have come in one piece."""
         whole: dict[str, Any] = {
             "candidates": [{"content": {"parts": self._parts}, "finish_reason": self.finish}],
             "response_id": self._id,
@@ -180,7 +181,7 @@ class GeminiStreamReader:
 _DEFAULT_RETRY_POLICY = RetryPolicy()
 _HOPS = "CONTINUATION"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-# The SDK's generators do not close one another: these are the responses of the current one.
+# The SDK's generators do not close one another; these belong to the current response.
 _open: ContextVar[list[Any] | None] = ContextVar("lamina_gemini_open", default=None)
 
 
@@ -192,8 +193,9 @@ def connect(
     timeout: float = 600.0,
     now: Now = time.monotonic,
 ) -> "GeminiClient":
-    """A client for a target; `timeout` is how many seconds the network may be silent. Explicit
-    caches are timed by `now`. Close it when it is no longer needed, best with `async with`."""
+    """Return a client for a target; `timeout` is how many seconds the network may be silent.
+    Explicit caches are timed by `now`. Close the client when it is no longer needed, preferably
+    with `async with`."""
     return GeminiClient(target, key, retry_policy, timeout, now)
 
 
@@ -219,7 +221,7 @@ class GeminiClient:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Deletes the caches that it created and closes its connections."""
+        """Delete the caches that this client created and close its connections."""
         with anyio.CancelScope(shield=True):
             await self._caches.close()
             await self._hang_up()
@@ -233,7 +235,7 @@ class GeminiClient:
                 await self._hang_up()
 
     def charge_caches(self, session: str, payer: CachePayer) -> None:
-        """Set who pays for the caches of a session."""
+        """Set who pays for a session's caches."""
         self._caches.charge(session, payer)
 
     async def _hang_up(self) -> None:
@@ -260,13 +262,13 @@ class GeminiClient:
             self._request_count -= 1
 
     async def count_tokens(self, body: Mapping[str, Any]) -> int | None:
-        """How many tokens the request has, as Gemini counts them.
+        """Return the request's tokens, as counted by Gemini.
 
         Raises:
             ProviderError: the count is not available.
         """
         config = body.get("config", {})
-        # The SDK's own arguments leave out system and tools; the API takes a whole request.
+        # The SDK's own arguments leave out system and tools; the API accepts a whole request.
         whole: dict[str, Any] = {"model": f"models/{body['model']}", "contents": body["contents"]}
         if system := config.get("system_instruction"):
             whole["system_instruction"] = {"parts": [{"text": system}]}
@@ -282,7 +284,7 @@ class GeminiClient:
         return tokens
 
     async def list_models(self) -> tuple[str, ...]:
-        """The models available to the key; listing them costs nothing.
+        """Return the models available to the key; listing them costs nothing.
 
         Raises:
             ProviderError: the list is not available.
@@ -312,12 +314,12 @@ class GeminiClient:
     async def _ask(
         self, request: Mapping[str, Any], cache: ExplicitCache | None
     ) -> AsyncGenerator[Piece, None]:
-        """The pieces of one answer. It may take several requests: if the answer does not fit into
-        one response, the model gives a token to continue with."""
+        """Yield the pieces of one answer. It may need several requests: if the answer does not fit
+        into one response, the model returns a token to continue with."""
         reader = GeminiStreamReader()
         config = dict(request.get("config", {})) | {
             "automatic_function_calling": {"disable": True},
-            # The SDK would send the request again by itself, and repeat what had arrived.
+            # The SDK would send the request again by itself, and repeat content that had arrived.
             "automatic_continuation": False,
         }
         while True:
@@ -328,7 +330,7 @@ class GeminiClient:
                             yield piece
             except _network_errors() as error:
                 if reader.has_content:
-                    return  # it broke off: what has arrived is kept
+                    return  # interrupted: content that has arrived is kept
                 raise self._refusal(error) from error
             if reader.finish != _HOPS or reader.token is None:
                 break
@@ -339,7 +341,7 @@ class GeminiClient:
             yield self._reply(reader, cache)
 
     async def _chunks(self, request: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
-        """The chunks of one response; its connection is always closed."""
+        """Yield the chunks of one response; its connection is always closed."""
         responses: list[Any] = []
         sdk, stream = self.sdk(), None
         try:
@@ -372,8 +374,8 @@ class GeminiClient:
     # -- the SDK ---------------------------------------------------------------------------------
 
     def sdk(self) -> Any:
-        """The SDK's client, over connections of our own: if aiohttp is installed, it would use
-        that, which has other errors."""
+        """Return the SDK's client, over our own connections: if aiohttp is installed, the SDK would
+        use that, which raises different errors."""
         if self._sdk is None:
             try:
                 import httpx2
@@ -388,7 +390,7 @@ class GeminiClient:
                     responses.append(response)
 
             base = self.target.base_url
-            # The SDK insists on a key, even for a server that needs none.
+            # The SDK requires a key, even for servers that need none.
             key = self._key or ("none" if base else "")
             # Proxies are not used for this machine.
             trusts = urlsplit(base).hostname not in _LOOPBACK
@@ -406,8 +408,8 @@ class GeminiClient:
 
     @contextmanager
     def _translate_sdk_errors(self, *, may_lack_cache: bool = False) -> Iterator[None]:
-        """Errors of the SDK as ours; with `may_lack_cache`, a missing cache is an error of its own.
-        Network errors are left to the caller, who knows whether anything has arrived."""
+        """Convert SDK errors to ours; with `may_lack_cache`, a missing cache is a separate error.
+        Network errors are left to the caller, who can tell whether anything has arrived."""
         from google.genai import errors
 
         try:
@@ -419,12 +421,12 @@ class GeminiClient:
         except errors.UnknownApiResponseError as error:
             raise refusal_error("gemini", 502, "what came is no answer of the API's") from error
         except ValueError as error:
-            # Something that the SDK refuses to send, or cannot read.
+            # A value that the SDK refuses to send, or cannot read.
             raise ProviderError(f"gemini's SDK: {without_key(str(error), self._key)}") from error
 
     @contextmanager
     def translate_errors(self) -> Iterator[None]:
-        """Turns errors of the SDK and of the network into ours."""
+        """Convert errors of the SDK and of the network to ours."""
         try:
             with self._translate_sdk_errors():
                 yield
@@ -443,11 +445,12 @@ def _network_errors() -> tuple[type[Exception], ...]:
 
 
 class _CacheGone(Exception):
-    """The cache that a request named does not exist."""
+    """The cache that a request refers to does not exist."""
 
 
 def _refer_to_cache(request: Mapping[str, Any], cache: ExplicitCache) -> dict[str, Any]:
-    """The request with the cache's name in place of what it holds, which must not be sent again."""
+    """Return the request with the cache's name in place of the cached content, which must not be
+    sent again."""
     config = {
         name: value
         for name, value in request.get("config", {}).items()
@@ -457,7 +460,7 @@ def _refer_to_cache(request: Mapping[str, Any], cache: ExplicitCache) -> dict[st
 
 
 class _NetworkCacheCalls:
-    """Caches over the network."""
+    """Manages caches over the network."""
 
     def __init__(self, client: GeminiClient) -> None:
         self._client = client

@@ -1,6 +1,6 @@
-"""The explicit caches of one client's sessions.
+"""Manages the explicit caches of one client's sessions.
 
-Laws: one cache per session, identified by the key of its plan; with another key the old one is
+Laws: one cache per session, identified by its plan's key; if the key changes, the old cache is
 deleted. A problem with a cache costs only money: the request is then sent in full. Caches are
 created and renewed only within the budget of the session's payer.
 """
@@ -18,17 +18,17 @@ from lamina.core.ports import CacheCharge, CachePayer
 from lamina.errors import ProviderBusy, ProviderError
 
 Now = Callable[[], float]
-# A cache is renewed when less than this share of its life is left.
+# A cache is renewed when less than this share of its lifetime is left.
 _RENEW = 1 / 3
-# A turn does not wait longer than this for something that only saves money.
+# A turn waits no longer than this for an operation that only saves money.
 _WAIT_S = 10.0
 
 
 class CacheCalls(Protocol):
-    """Caches over the network; failures are `ProviderError`s."""
+    """Operations on caches over the network; failures are `ProviderError`s."""
 
     async def create(self, config: dict[str, Any]) -> tuple[str, int]:
-        """Create a cache; return its name and its tokens."""
+        """Create a cache; return its name and token count."""
         ...
 
     async def renew(self, name: str) -> None: ...
@@ -37,7 +37,7 @@ class CacheCalls(Protocol):
 
 
 class ExplicitCache(Struct, frozen=True, kw_only=True):
-    """A cache on the server, as far as is known."""
+    """The known state of a cache on the server."""
 
     name: str
     key: str
@@ -46,8 +46,8 @@ class ExplicitCache(Struct, frozen=True, kw_only=True):
 
 
 class _SessionState:
-    """A session: the last key requested, its cache, whether creating one was refused, and the
-    charge for the cache with its start."""
+    """A session's state: the last key requested, its cache, whether creating one was refused, and
+    the charge for the cache with its start."""
 
     def __init__(self) -> None:
         self.key = ""
@@ -68,12 +68,13 @@ class ExplicitCaches:
         self._payers: dict[str, CachePayer] = {}
 
     def charge(self, session: str, payer: CachePayer) -> None:
-        """Set who pays for the caches of a session; without a payer, nothing is reserved."""
+        """Set who pays for a session's caches; without a payer, nothing is reserved."""
         self._payers[session] = payer
 
     async def use(self, plan: Mapping[str, Any], config: Mapping[str, Any]) -> ExplicitCache | None:
-        """The cache for a plan, created from `config` if there is none; None: send everything. The
-        first request with a key gets none: only the second one shows that there will be more."""
+        """Return the cache for a plan, created from `config` if there is none; None means that
+        everything must be sent. The first request with a key gets None: only a second one shows
+        that more will follow."""
         state = self._sessions.setdefault(plan["session"], _SessionState())
         async with state.lock:
             if state.key != plan["key"]:
@@ -87,20 +88,20 @@ class ExplicitCaches:
             return state.cache
 
     def has(self, cache: ExplicitCache) -> bool:
-        """Whether it is still its session's cache."""
+        """Return whether `cache` is still its session's cache."""
         return any(
             state.cache is not None and state.cache.name == cache.name
             for state in self._sessions.values()
         )
 
     async def forget(self, cache: ExplicitCache) -> None:
-        """The server no longer has it; the next request creates another."""
+        """Forget a cache that the server no longer has; the next request creates another."""
         for state in self._sessions.values():
             if state.cache is not None and state.cache.name == cache.name:
                 await self._end_charge(state, cache)
 
     async def release_session(self, session: str) -> None:
-        """Deletes the cache of a session: storage is paid for by the hour."""
+        """Delete a session's cache: storage is paid for by the hour."""
         state = self._sessions.pop(session, None)
         if state is not None:
             async with state.lock:
@@ -108,7 +109,7 @@ class ExplicitCaches:
         self._payers.pop(session, None)
 
     async def close(self) -> None:
-        """Deletes all caches."""
+        """Delete all caches."""
         for session in list(self._sessions):
             await self.release_session(session)
 
@@ -140,8 +141,8 @@ class ExplicitCaches:
     async def _make(
         self, state: _SessionState, plan: Mapping[str, Any], config: Mapping[str, Any]
     ) -> None:
-        """Creates a cache of tools and system instruction. It cannot be cancelled in the middle:
-        the cache would be paid for without being known."""
+        """Create a cache of tools and system instruction. Cancellation is deferred: otherwise the
+        cache would be paid for without being recorded."""
         front = {name: config[name] for name in ("system_instruction", "tools") if name in config}
         with anyio.CancelScope(shield=True):
             is_provided, charge = await self._reserve(
@@ -158,7 +159,7 @@ class ExplicitCaches:
             except (ProviderError, TimeoutError) as error:
                 if charge is not None:
                     await charge.fail(error)
-                # What was refused would be refused again.
+                # A refused cache would be refused again.
                 state.is_refused = not isinstance(error, ProviderBusy | TimeoutError)
                 return
             state.cache = ExplicitCache(
@@ -180,12 +181,12 @@ class ExplicitCaches:
                 pass  # it expires within the hour
         await self._end_charge(state, cache, ended)
 
-    # -- what they cost --------------------------------------------------------------------------
+    # -- costs -----------------------------------------------------------------------------------
 
     async def _reserve(
         self, session: str, tokens: int, *, creates: bool
     ) -> tuple[bool, CacheCharge | None]:
-        """Whether a cache may be kept for its lifetime, and the charge for it."""
+        """Return whether a cache may be kept for its lifetime, and the charge for it."""
         if (payer := self._payers.get(session)) is None:
             return True, None
         charge = await payer.reserve_cache(tokens, TTL_S, creates=creates)
@@ -201,7 +202,7 @@ class ExplicitCaches:
     async def _end_charge(
         self, state: _SessionState, cache: ExplicitCache, ended: float | None = None
     ) -> None:
-        """Charge the storage until now, when a cache is gone or begins a new lifetime."""
+        """Charge the storage until now, when a cache is deleted or begins a new lifetime."""
         charge, state.charge, state.cache = state.charge, None, None
         if charge is not None:
             ended = self._now() if ended is None else ended

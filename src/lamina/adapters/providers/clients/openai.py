@@ -1,11 +1,11 @@
-"""Asks OpenAI, or a server that speaks its wire, through OpenAI's own SDK, and reads the answer
+"""Sends requests to OpenAI or a compatible server through OpenAI's own SDK, and reads the answer
 chunk by chunk.
 
-Laws: the encoder's body is sent unchanged, plus the request to stream the answer. Nothing in the
-chunks is lost, even if a server does not number calls, gives no ids or sends arguments as objects.
-An answer is complete only if the server gave a finish reason; one that broke off in the middle ends
-without a `Reply`, one that never began is requested again. Only provider errors and cancellation
-escape, and no error contains the key.
+Laws: the encoder's body is sent unchanged, plus the option to stream the answer. Nothing in the
+chunks is lost, even if a server does not number calls, provides no ids or sends arguments as
+objects. An answer is complete only with a finish reason; one interrupted midway ends without a
+`Reply`, one that never began is requested again. Only provider errors and cancellation escape, and
+no error contains the key.
 """
 
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -38,8 +38,8 @@ class _Call(Struct):
 
 
 class OpenAIStreamReader:
-    """An answer that is still arriving. `finish` is why it ended, once it has; `has_content` tells
-    whether anything has arrived."""
+    """Reads an answer while it arrives. `finish` is the finish reason, once known; `has_content` is
+    true once content has arrived."""
 
     def __init__(self) -> None:
         self._id = ""
@@ -56,10 +56,11 @@ class OpenAIStreamReader:
         return bool(self._text or self._refusal or self._thought or self._calls)
 
     def feed(self, chunk: Any) -> Iterator[Piece]:
-        """What a chunk adds. Any field may be missing, as the SDK does not check."""
+        """Yield the pieces that a chunk adds. Any field may be missing, as the SDK does not
+        check."""
         self._id = self._id or getattr(chunk, "id", None) or ""
         self._model = self._model or getattr(chunk, "model", None) or ""
-        # Some servers send it with every chunk: the last one counts.
+        # Some servers send usage with every chunk; the last one counts.
         self._usage = getattr(chunk, "usage", None) or self._usage
         for choice in getattr(chunk, "choices", None) or ():
             if delta := getattr(choice, "delta", None):
@@ -87,7 +88,7 @@ class OpenAIStreamReader:
         call_id = getattr(delta, "id", None) or ""
         index = getattr(delta, "index", None)
         if not isinstance(index, int):
-            # Servers that do not number calls send one after the other.
+            # Servers that do not number calls send them one after the other.
             index = len(self._calls) - (bool(self._calls) and not (name or call_id))
         call = self._calls.setdefault(index, _Call())
         is_new = not call.name
@@ -103,7 +104,7 @@ class OpenAIStreamReader:
         return CallPiece(index=index, name=name if is_new else "", arguments=arguments or "")
 
     def completion(self) -> dict[str, Any]:
-        """The completion as it would have come in one piece."""
+        """Return the completion as it would have come in one piece."""
         message: dict[str, Any] = {
             "content": "".join(self._text) or None,
             "refusal": "".join(self._refusal) or None,
@@ -124,7 +125,7 @@ class OpenAIStreamReader:
         }
 
     def feed_reply(self, reply: Reply) -> Iterator[Piece]:
-        """The pieces of an answer that came in one go."""
+        """Yield the pieces of an answer received in one piece."""
         calls = 0
         for block in reply.blocks:
             match block:
@@ -140,7 +141,7 @@ class OpenAIStreamReader:
 
 
 _OWN = "openai"
-# The SDK insists on a key, even for servers that need none.
+# The SDK requires a key, even for servers that need none.
 _NO_KEY = "no-key"
 _CONNECT_S = 10.0
 _EVENTS = "text/event-stream"
@@ -155,8 +156,8 @@ def connect(
     retry_policy: RetryPolicy = _DEFAULT_RETRY_POLICY,
     timeout: float = 600.0,
 ) -> "OpenAIClient":
-    """A client for a target: OpenAI, or the server at its address. The server may be silent for
-    `timeout` seconds. The SDK is imported with the first request.
+    """Return a client for a target: OpenAI, or the server at the target's address. The server may
+    be silent for `timeout` seconds. The SDK is imported with the first request.
 
     Raises:
         KeyMissing: there is no key for OpenAI.
@@ -186,11 +187,11 @@ class OpenAIClient:
         return with_retries(self._target.name, lambda: self._attempt(body), self._retry_policy)
 
     async def count_tokens(self, body: Mapping[str, Any]) -> int | None:  # noqa: ARG002
-        """None: OpenAI does not count chats, but its vocabularies are known."""
+        """Return None: OpenAI does not count chats, but its vocabularies are known."""
         return None
 
     async def list_models(self) -> tuple[str, ...]:
-        """The models available to the key; listing them costs nothing.
+        """Return the models available to the key; listing them costs nothing.
 
         Raises:
             ProviderError: the list is not available.
@@ -200,7 +201,7 @@ class OpenAIClient:
         return tuple(model.id for model in page.data)
 
     async def aclose(self) -> None:
-        """Closes the connections of this event loop."""
+        """Close this event loop's connections."""
         connection, self._connection = self._connection, None
         if connection is not None and connection[0] == current_token():
             await connection[1].close()
@@ -237,8 +238,8 @@ class OpenAIClient:
 
     async def _open(self, body: Mapping[str, Any]) -> "AsyncStream[ChatCompletionChunk]":
         extra = {_STREAM_OPTIONS: {"include_usage": True}} if self._asks_usage else {}
-        # As an extra body: `create` searches each of its arguments for values to rewrite. There are
-        # none, and in a long conversation that takes longer than everything else.
+        # Sent as an extra body: `create` searches each of its arguments for values to rewrite.
+        # There are none, and in a long conversation that takes longer than everything else.
         return await self._client().chat.completions.create(
             model=body["model"], messages=(), stream=True, extra_body={**body, **extra}
         )
@@ -246,7 +247,8 @@ class OpenAIClient:
     async def _read_whole(
         self, stream: "AsyncStream[ChatCompletionChunk]", reader: OpenAIStreamReader
     ) -> list[Piece]:
-        """The answer of a server that does not stream; or what a proxy sent in its place."""
+        """Read the answer from a server that does not stream, or a proxy's response in its
+        place."""
         content = await stream.response.aread()
         try:
             body = msgspec.json.decode(content)
@@ -267,7 +269,8 @@ class OpenAIClient:
         import httpx2
         from openai import AsyncOpenAI, Omit
 
-        # The OpenAI account, which the SDK reads from the environment, is not for other servers.
+        # The OpenAI account, which the SDK reads from the environment, must not be sent to other
+        # servers.
         omitted_headers: Any = {"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()}
         return AsyncOpenAI(
             api_key=self._key or _NO_KEY,
@@ -277,7 +280,7 @@ class OpenAIClient:
             default_headers=None if self._target.provider == _OWN else omitted_headers,
         )
 
-    # -- what went wrong ---------------------------------------------------------------------------
+    # -- errors ------------------------------------------------------------------------------------
 
     @asynccontextmanager
     async def _translate_errors(self, reader: OpenAIStreamReader) -> AsyncIterator[None]:
@@ -296,13 +299,13 @@ class OpenAIClient:
                 error.status_code, _error_message(error), read_retry_after(error.response.headers)
             ) from self._cause(error)
         except failures as error:
-            # ValueError: a chunk that was cut off is neither JSON nor UTF-8.
+            # ValueError: a truncated chunk is neither JSON nor UTF-8.
             if reader.has_content:
                 return
             cause = repr(error.__cause__ or error)
             raise self._problem(None, f"{error} {cause}") from self._cause(error)
         except openai.OpenAIError as error:
-            # In the middle of a stream; its code may be a status.
+            # In the middle of a stream; the error's code may be a status.
             code = str(getattr(error, "code", None) or "")
             status = int(code) if code.isdigit() else None
             raise self._problem(status, _error_message(error)) from self._cause(error)
@@ -317,7 +320,7 @@ class OpenAIClient:
         )
 
     def _cause(self, error: Exception) -> Exception | None:
-        """The cause to name, unless it holds the key: tracebacks are logged."""
+        """Return the exception to chain, unless it contains the key: tracebacks are logged."""
         return None if self._key and self._key in f"{error!r}{error}" else error
 
 
@@ -326,7 +329,7 @@ def _is_events(stream: "AsyncStream[ChatCompletionChunk]") -> bool:
 
 
 def _error_message(error: Any) -> str:
-    """What went wrong, in the provider's words: a message with its code, a text, or nothing."""
+    """Return the provider's error message: a message with its code, a string, or nothing."""
     body = getattr(error, "body", str(error))
     if isinstance(body, Mapping):
         words = (body.get(name) for name in ("message", "code", "type"))

@@ -1,13 +1,13 @@
-"""What went wrong with a provider, sorted by what to do about it.
+"""Classifies provider errors by how to respond to them.
 
-Laws: an overflow is never mistaken for throttling, or the other way round. No error contains a key.
+Laws: an overflow is never mistaken for throttling, nor the reverse. No error contains a key.
 """
 
 import re
 
 from lamina.errors import KeyMissing, ProviderBusy, ProviderError, RequestTooLong
 
-# How providers word it.
+# The wording used by providers.
 _OVERFLOW = re.compile(
     r"prompt is too long|input is too long for requested model|exceeds the context window"
     r"|input token count.*exceeds the maximum|maximum prompt length is \d+"
@@ -24,7 +24,7 @@ _THROTTLED = re.compile(
     re.IGNORECASE,
 )
 _BUSY = (408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529)
-# Statuses from a gateway, or a vendor that gave up waiting: a model may have answered.
+# Statuses from a gateway, or a vendor that stopped waiting: a model may have answered.
 _UNDECIDED = (408, 502, 504, 520, 522, 524)
 _SECRETS = re.compile(
     r"(sk-[A-Za-z0-9_-]{4})[A-Za-z0-9_-]{6,}|(AIza[A-Za-z0-9_-]{4})[A-Za-z0-9_-]{10,}"
@@ -34,7 +34,7 @@ _SECRETS = re.compile(
 
 
 def is_overflow(status: int | None, text: str) -> bool:
-    """Whether a refusal means that the request is too long for the model."""
+    """Return whether a refusal means that the request is too long for the model."""
     if status in (400, 413) and not text.strip():
         return True
     if status == 429 or _THROTTLED.search(text):
@@ -45,8 +45,8 @@ def is_overflow(status: int | None, text: str) -> bool:
 def refusal_error(
     provider: str, status: int | None, text: str, retry_after: float | None = None
 ) -> ProviderError:
-    """The error for a refusal by a provider. Most statuses mean that there is no answer and nothing
-    is charged; without a status, the outcome of the request is unknown."""
+    """Return the error for a provider's refusal. Most statuses mean that there is no answer and
+    nothing is charged; without a status, the request's outcome is unknown."""
     error = _sort(provider, status, text, retry_after)
     error.is_refusal = status is not None and status not in _UNDECIDED
     return error
@@ -65,10 +65,10 @@ def _sort(provider: str, status: int | None, text: str, retry_after: float | Non
 
 
 def without_keys(text: str) -> str:
-    """`text` with everything that looks like a key shortened."""
+    """Return `text` with everything that looks like a key shortened."""
     return _SECRETS.sub(lambda match: f"{match[1] or match[2] or match[3] or ''}…", text)
 
 
 def without_key(text: str, key: str) -> str:
-    """`text` without this particular key, which need not look like one."""
+    """Return `text` without this particular key, which need not look like one."""
     return text.replace(key, "…") if key else text

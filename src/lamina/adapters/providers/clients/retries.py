@@ -1,6 +1,6 @@
-"""When a request is sent again, and after how long.
+"""Decides when, and after how long, a request is sent again.
 
-Law: a request is sent again only if nothing of its answer was passed on.
+Law: a request is sent again only if none of its answer was passed on.
 """
 
 import random
@@ -18,16 +18,16 @@ from lamina.errors import ProviderBusy
 
 
 class RetryPolicy(Struct, frozen=True, kw_only=True):
-    """How often a request is sent, and how long to wait in between: twice as long each time, or as
-    long as the provider says."""
+    """Limits the attempts, and sets the wait in between: twice as long each time, or as long as the
+    provider says."""
 
     attempts: int = 4
     first_wait_s: float = 0.5
     max_wait_s: float = 30.0
 
     def wait(self, attempt: int, retry_after: float | None) -> float:
-        """Seconds until the next attempt: never less than the provider asked for, and randomised so
-        that clients do not all retry at once."""
+        """Return the seconds until the next attempt: never fewer than the provider asked for, and
+        randomised so that clients do not all retry at once."""
         base_wait: float = min(self.max_wait_s, self.first_wait_s * 2**attempt)
         spread = base_wait * random.uniform(0.75, 1.25)
         return spread if retry_after is None else max(retry_after, 0.0) + 0.1 * spread
@@ -36,8 +36,9 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
 async def with_retries(
     target: str, attempt: Callable[[], AsyncIterator[Piece]], policy: RetryPolicy
 ) -> AsyncIterator[Piece]:
-    """The pieces of a target's answer, from as many attempts as the policy allows. Once any text
-    was passed on, there is no further attempt. A piece reports what may be charged twice."""
+    """Yield the pieces of a target's answer, with as many attempts as the policy allows. Once any
+    text was passed on, there is no further attempt. A piece reports an attempt that may be charged
+    twice."""
     for number in range(policy.attempts):
         has_content, problem = False, ""
         try:
@@ -60,7 +61,8 @@ async def with_retries(
 
 
 def read_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, which a server gives in milliseconds, in seconds or as a date."""
+    """Return the seconds to wait, which a server specifies in milliseconds, in seconds or as a
+    date."""
     for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):
         value = headers.get(name, "")
         with suppress(ValueError):

@@ -1,1 +1,1 @@
-"""Models that run on this machine: where they are, how they get there, how they count."""
+"""Models that run on this machine: lookup, download, execution and token counts."""

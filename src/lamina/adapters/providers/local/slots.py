@@ -1,10 +1,10 @@
-"""The slots of an embedded model: which session has which, their memory, and their files on disk.
+"""Manages an embedded model's slots: their sessions, their memory, and their files on disk.
 
 Laws: a session keeps its slot, and with it its cache, until more sessions than slots need one; then
-the session whose last turn is longest ago loses it. Slots are given first come, first served. What
-a model has read of a session can be kept on disk between turns and between processes: losing it
-loses nothing but time, it is used only with the model file it was made with, and only its owner can
-read it, as it holds the conversation. The least recently used goes first.
+the session whose last turn is longest ago loses it. Slots are assigned first come, first served. A
+session's computed state can be kept on disk between turns and between processes: losing it costs
+nothing but time, it is used only with the model file it was made with, and only its owner can read
+it, as it contains the conversation. The least recently used is removed first.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ _NAMES = (
 
 
 def token_bytes(path: Path) -> int | None:
-    """The bytes that a token takes in a slot; None if the file does not say.
+    """Return the bytes that a token takes in a slot; None if the file does not say.
 
     Raises:
         ModelMissing: the file cannot be read.
@@ -49,7 +49,7 @@ def token_bytes(path: Path) -> int | None:
 
 
 def most_slots(path: Path, window: int) -> int:
-    """How many slots of this window fit into `MAX_BYTES`; at least one.
+    """Return how many slots of this window fit into `MAX_BYTES`; at least one.
 
     Raises:
         ModelMissing: the file cannot be read.
@@ -79,17 +79,17 @@ class SlotFiles:
         return (self.folder / self.file_name(session)).is_file()
 
     def drop(self, session: str) -> None:
-        """Forget a session whose file turned out to be useless."""
+        """Forget a session whose file turned out to be unusable."""
         with contextlib.suppress(OSError):
             (self.folder / self.file_name(session)).unlink()
 
     def trim(self) -> None:
-        """Makes room by removing the least recently used files."""
+        """Make room by removing the least recently used files."""
         trim_slot_files(self.folder)
 
 
 def drop_slots(folder: Path, models: Iterable[Path], session: str) -> int:
-    """Delete these models' files of a session; return the number of bytes freed."""
+    """Delete these models' files for a session; return the number of bytes freed."""
     freed = 0
     for model in models:
         path = folder / _file_name(_identify(model), session)
@@ -106,7 +106,7 @@ def _identify(model: Path) -> str:
 
 
 def _file_name(model: str, session: str) -> str:
-    """The name of a session's file, which reveals neither the model nor the session."""
+    """Return the name of a session's file, which reveals neither the model nor the session."""
     digest = hashlib.sha256(f"{model}\0{session}".encode("utf-8", "surrogatepass"))
     return f"{digest.hexdigest()[:40]}{SUFFIX}"
 
@@ -114,7 +114,7 @@ def _file_name(model: str, session: str) -> str:
 def trim_slot_files(
     folder: Path, max_bytes: int = MAX_SLOT_FILE_BYTES, max_files: int = MAX_FILES
 ) -> int:
-    """Removes the oldest files beyond the limits; returns how many were removed."""
+    """Remove the oldest files beyond the limits; return how many were removed."""
     files = []
     for path in folder.glob(f"*{SUFFIX}"):
         with contextlib.suppress(OSError):
@@ -131,8 +131,8 @@ def trim_slot_files(
 
 
 class SlotLease(Struct, frozen=True, kw_only=True):
-    """A slot for one request; `fresh` if it is new to the session. `previous_session` had it
-    before, if any did."""
+    """A slot for one request; `fresh` if it is new to the session. `previous_session` is the
+    session that had it before, if any."""
 
     number: int
     fresh: bool = False
@@ -158,7 +158,7 @@ class Slots:
 
     @asynccontextmanager
     async def lease(self, session: str) -> AsyncIterator[SlotLease]:
-        """The slot of a session, for one request at a time."""
+        """Yield a session's slot, for one request at a time."""
         wish = _Wish(session)
         self._wishes.append(wish)
         self._grant()
@@ -167,7 +167,7 @@ class Slots:
             assert wish.lease is not None
             yield wish.lease
         finally:
-            # If it was cancelled while it waited, it may still have got one.
+            # If cancelled while waiting, the request may still have got a slot.
             if wish.lease is None:
                 self._wishes.remove(wish)
             else:
@@ -175,18 +175,18 @@ class Slots:
                 self._grant()
 
     def has(self, session: str) -> bool:
-        """Whether a session has a slot, and with it a cache."""
+        """Return whether a session has a slot, and with it a cache."""
         return session in self._slots
 
     def release(self, session: str) -> None:
-        """Frees a session's slot for the next request."""
+        """Free a session's slot for the next request."""
         if (slot := self._slots.get(session)) is not None and slot not in self._busy:
             del self._slots[session]
             self._free.append(slot)
             self._grant()
 
     def _grant(self) -> None:
-        """Give free slots to waiting requests directly, so that a session that returns at once
+        """Assign free slots directly to waiting requests, so that a session that returns at once
         cannot overtake them."""
         for wish in list(self._wishes):
             if (lease := self._find(wish.session)) is None:

@@ -1,1 +1,2 @@
-"""A pure `encode` and `decode` per vendor: from a prompt to a request, from a reply to blocks."""
+"""Pure `encode` and `decode` functions for each vendor: from prompts to requests, from replies to
+blocks."""

@@ -1,16 +1,16 @@
-"""Anthropic's messages wire.
+"""Encodes requests and decodes replies for Anthropic's messages wire.
 
 Laws: every segment is one block, wherever markers are, so that a cached block is unchanged in the
-next request. There are at most four markers: at the ends of what other sessions share, of the whole
-front, of the history and of what the current turn adds to it, and if one is left, of what is shared
-of L1; if what the last request left in the cache ends out of their reach, one marks that place, if
-need be instead of the end of the history. Before anything was shared, the first two stood at the
-ends of L1 and of L2. All markers of a request ask for the
-same lifetime, as a longer one must not follow a shorter one. Tools that results load are defined
-behind the list, deferred: they are no part of the prefix, and carry no marker. What stands in the
-list is not loaded, and without a list nothing is; the result says then in words what was found.
-A model that binds its thinking is always asked to drop a block that no longer fits, and to list
-what it dropped: a block that we should have left out costs its reasoning, not the answer.
+next request. There are at most four markers: at the ends of the content shared with other sessions,
+of the whole front, of the history and of the current turn's additions, and if one is left, of the
+shared part of L1. If the end of what the last request left in the cache is out of their reach, one
+marks that place, if need be instead of the end of the history. Before anything was shared, the
+first two are at the ends of L1 and of L2. All markers in a request ask for the same lifetime, as a
+longer one must not follow a shorter one. Tools loaded by results are defined after the list,
+deferred: they are not part of the prefix, and carry no marker. Listed tools are not loaded, and
+without a list none are; the result then describes in words what was found. A model that binds its
+thinking is always asked to drop a block that no longer fits, and to list the dropped blocks: a
+block that we should have left out costs its reasoning, not the answer.
 """
 
 import re
@@ -47,20 +47,20 @@ from lamina.core.values.usage import InputTransformation, Usage
 from lamina.core.values.wire import Reply, WireRequest
 
 _MARKS = {"5m": {"type": "ephemeral"}, "1h": {"type": "ephemeral", "ttl": "1h"}}
-# How many blocks back from a marker the cache is searched, including its own. Anthropic counts a
-# run of calls or of results once; others who serve its models do not, and neither do we.
+# How many blocks back from a marker the cache is searched, including the marker's own. Anthropic
+# counts a run of calls or of results once; others who serve its models do not, and neither do we.
 _LOOKBACK_BLOCKS = 20
 _MAX_MARKERS = 4
-# The API requires a limit; above this one the SDK insists on streaming for some models.
+# The API requires a limit; above this value the SDK insists on streaming for some models.
 _MAX_TOKENS = 8_192
-# The control of bound thinking, and the beta that the API wants for it.
+# The setting for bound thinking, and the beta that the API requires for it.
 _DROP_BLOCK = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
 _BINDING_BETA = "thinking-binding-controls-2026-08-01"
 _NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def encode(request: WireRequest) -> dict[str, Any]:
-    """Keyword arguments for `client.messages.create`."""
+    """Return keyword arguments for `client.messages.create`."""
     tools, system, messages = split_prompt(request.prompt)
     marks = _marks(request)
     options = request.options
@@ -94,20 +94,20 @@ def encode(request: WireRequest) -> dict[str, Any]:
     if request.target.binds_thinking:
         body["thinking"] = deepcopy(_DROP_BLOCK)
         body["extra_headers"] = {"anthropic-beta": _BINDING_BETA}
-    # The SDK's `create` no longer has these arguments; older models still take one of them.
+    # The SDK's `create` no longer has these arguments; older models still accept one of them.
     if request.target.takes_sampling:
         if options.temperature is not None:
             body["extra_body"] = {"temperature": options.temperature}
         elif options.top_p is not None:
             body["extra_body"] = {"top_p": options.top_p}
     if request.previous is not None:
-        # Null only asks for an id that the next request can be compared with.
+        # Null only asks for an id with which the next request can be compared.
         body["diagnostics"] = {"previous_message_id": request.previous or None}
     return body
 
 
 def _late_tools(prompt: Prompt, listed: Sequence[ToolDefinition]) -> dict[str, ToolDefinition]:
-    """The tools that results load, by name: each as it was loaded first."""
+    """Return the tools that results load, by name, each as first loaded."""
     late: dict[str, ToolDefinition] = {}
     if listed:
         names = {tool.name for tool in listed}
@@ -120,7 +120,7 @@ def _late_tools(prompt: Prompt, listed: Sequence[ToolDefinition]) -> dict[str, T
 
 
 def _marks(request: WireRequest) -> set[int]:
-    """The segments (by `id`) that carry a marker."""
+    """Return the segments (by `id`) that carry a marker."""
     prompt = request.prompt
     front, run = len(prompt.front), prompt.cached_run()
     history = front + len(prompt.history)
@@ -133,7 +133,7 @@ def _marks(request: WireRequest) -> set[int]:
             break
         tokens += segment.tokens
         if is_blank(segment):
-            continue  # It is not sent.
+            continue  # not sent
         blocks += 1
         # Half the minimum, as our counts are estimates and an early marker costs nothing. Thinking
         # cannot be marked.
@@ -146,9 +146,9 @@ def _marks(request: WireRequest) -> set[int]:
             ends[place] = (blocks, segment)
             if index < request.held:
                 reach = (blocks, segment)
-    ends.pop("tools", None)  # L1 follows at once and covers them
+    ends.pop("tools", None)  # L1 follows directly and covers them
     if "shared" in ends:
-        # Behind what is shared, the last of these: there the front ends.
+        # After the shared content, the last of these: there the front ends.
         behind = sorted({"L1", "L2"} & ends.keys(), key=lambda layer: ends[layer][0])
         for layer in behind[:-1]:
             ends.pop(layer)
@@ -160,7 +160,7 @@ def _marks(request: WireRequest) -> set[int]:
             ends["held"] = reach
             ends.pop("head", None)
             if len(ends) > _MAX_MARKERS:
-                ends.pop("history")  # what is new ends behind it, with the turn
+                ends.pop("history")  # the new content ends after it, with the turn
     return {id(segment) for _, segment in ends.values()}
 
 
@@ -198,8 +198,8 @@ def _content(segment: Segment, request: WireRequest) -> dict[str, Any]:
 
 
 def _references(content: ToolReferences, late: Mapping[str, ToolDefinition]) -> dict[str, Any]:
-    """A result that loads tools. It names them and says nothing else: the API documents no result
-    that does both."""
+    """Return a result that loads tools. It names the tools and contains nothing else: the API
+    documents no result that does both."""
     names = [tool.name for tool in content.tools if late.get(tool.name) == tool]
     result = _result(_safe_id(content.call_id), content.text, is_error=False)
     if names:
@@ -212,24 +212,24 @@ def _result(call: str, text: str, is_error: bool) -> dict[str, Any]:
     if text.strip():
         result["content"] = text
     elif is_error:
-        result["content"] = "failed without a message"  # an error must say something
+        result["content"] = "failed without a message"  # an error must have content
     return result | {"is_error": True} if is_error else result
 
 
 def _safe_id(call: str) -> str:
-    """Ids from other vendors may hold characters that Anthropic refuses."""
+    """Replace characters in other vendors' ids that Anthropic refuses."""
     return _NOT_IN_IDS.sub("_", call)
 
 
 def _trim_prefill(messages: list[dict[str, Any]]) -> None:
-    """A request that ends with the assistant's text must not end with white space."""
+    """Strip trailing white space: a request must not end with it in the assistant's text."""
     if messages and messages[-1]["role"] == "assistant":
         last = messages[-1]["content"][-1]
         if last["type"] == "text":
             last["text"] = last["text"].rstrip()
 
 
-# -- replies: what is read of a message ----------------------------------------------------------
+# -- replies -------------------------------------------------------------------------------------
 
 
 class _Block(Struct):
@@ -282,10 +282,10 @@ class _Message(Struct):
 
 
 def decode(reply: object) -> Reply:
-    """What a message says.
+    """Decode a message.
 
     Raises:
-        ReplyError: it is not a message.
+        ReplyError: `reply` is not a message.
     """
     what = "an Anthropic message"
     message = read_reply(reply, _Message, what)
@@ -314,7 +314,7 @@ def decode(reply: object) -> Reply:
                 data = mend_text(part.data or "")
                 blocks.append(Thinking(redacted=data, provider="anthropic"))
             case _:
-                pass  # from tools that the vendor runs, which we never ask for
+                pass  # from tools that the vendor runs, which we never request
     stop = mend_text(message.stop_reason or "")
     return Reply(
         blocks=tuple(blocks) or (Text(""),),

@@ -1,9 +1,9 @@
-"""A grammar of llama.cpp that holds an answer to citing: prose of any kind, whose sentences end in
-marks like `[^2]`.
+"""Writes a llama.cpp grammar that forces an answer to cite: free prose whose sentences end in marks
+like `[^2]`.
 
-Laws: a line is over only behind a mark, unless it leads up to what follows; which mark it is, the
-model chooses, among those that there are. An answer without marks says that it does not know. All
-lengths have a bound, since a model that may not stop would go on for ever.
+Laws: a line ends only after a mark, unless it introduces what follows; the model chooses the mark,
+among the existing ones. An answer without marks says that it does not know. All lengths are
+bounded, since a model that cannot stop would go on for ever.
 """
 
 from collections.abc import Iterable
@@ -13,9 +13,9 @@ MAX_SENTENCES = 12
 MAX_SENTENCE = 600
 MAX_CODE = 1_200
 
-# A point belongs to a word if a small letter, a digit or a sign follows it; before a space it ends
-# the sentence, but for the short forms. A bracket may open a link, but no mark that is not there.
-# A fence of code has its mark below it: beside it, it would not be closed.
+# A full stop belongs to a word if a small letter, a digit or a sign follows it; before a space it
+# ends the sentence, except after abbreviations. A bracket may open a link, but not a mark that does
+# not exist. A code fence has its mark below it: beside it, the fence would not be closed.
 _RULES = f"""\
 root ::= unknown | (opening gap){{0,{MAX_LINES}}} closing
 opening ::= indent (heading | lead | cited | fence)
@@ -43,6 +43,6 @@ rest ::= ([^\\n.[] | "." within){{0,300}}
 
 
 def write_citation_grammar(numbers: Iterable[int]) -> str:
-    """The grammar for an answer that cites sources of these numbers."""
+    """Return the grammar for an answer that cites sources with these numbers."""
     choices = " | ".join(f'"{number}"' for number in numbers)
     return f'{_RULES}marks ::= mark{{1,3}}\nmark ::= "[^" ({choices}) "]"\n'

@@ -1,11 +1,12 @@
-"""Gemini's generateContent wire, and the plan of an explicit cache where one pays.
+"""Encodes requests and decodes replies for Gemini's generateContent wire, and plans an explicit
+cache if one pays.
 
-Laws: what the model signed goes back as it came. A signature is on the part it signs: a thought, a
-call, or a text, after which we keep it as a thought without words. If a model requires signed
-calls, the first of those that another model made says that it is not signed. Implicit caching needs
-nothing but stable bytes; for an explicit cache the request says how to identify it, and our client
-does the rest. Its plan depends on the request alone, and its key on what the cache would hold and
-for whom: the session, the model, and the digests of tools, L1 and library.
+Laws: content that the model signed is sent back unchanged. A signature is on the part it signs: a
+thought, a call, or a text, after which we keep it as a thought without words. If a model requires
+signed calls, the first call in each group made by another model states that it is not signed.
+Implicit caching needs nothing but stable bytes; for an explicit cache the request says how to
+identify it, and our client does the rest. Its plan depends on the request alone, and its key on the
+cached content and its owner: the session, the model, and the digests of tools, L1 and library.
 """
 
 from base64 import b64decode, b64encode
@@ -36,7 +37,7 @@ from lamina.core.values.settings import Target
 from lamina.core.values.usage import Usage
 from lamina.core.values.wire import Reply, WireRequest
 
-# The key in a request that holds the plan; our client removes it.
+# The request key that contains the plan; our client removes it.
 PLAN_FIELD = "explicit_cache"
 TTL_S = 3600
 
@@ -44,10 +45,10 @@ TTL_S = 3600
 def plan_cache(request: WireRequest) -> dict[str, Any] | None:
     """Plan an explicit cache for this request; None if it does not pay.
 
-    It pays if the front reaches the model's minimum; if it is at least as large as what follows,
-    which implicit caching covers as well, and would save more even if it hit only every other time;
-    and if the session has had as many answers as it takes to earn the cache back, since the best
-    guess is that as many will follow.
+    It pays if the front reaches the model's minimum; if the front is at least as large as the rest,
+    which implicit caching covers as well, and caching it would save more even if it hit only every
+    other time; and if the session has had as many answers as it takes to earn the cache back, since
+    the best guess is that as many will follow.
     """
     prompt, target = request.prompt, request.target
     front = total_tokens(prompt.front)
@@ -64,9 +65,9 @@ def plan_cache(request: WireRequest) -> dict[str, Any] | None:
 
 
 def requests_to_break_even(target: Target, prompt_tokens: int = 0) -> int | None:
-    """How many requests of that length pay for a cache within its lifetime: the savings of each,
-    against filling it once and storing it to the end. None if they never do, or prices are
-    unknown."""
+    """Return how many requests of this length pay for a cache within its lifetime: the savings of
+    each, against filling the cache once and storing it to the end. None if they never do, or prices
+    are unknown."""
     if target.prices is None:
         return None
     tier = target.prices.tier_for(prompt_tokens)
@@ -76,7 +77,7 @@ def requests_to_break_even(target: Target, prompt_tokens: int = 0) -> int | None
 
 
 def _count_answers(prompt: Prompt, enough: int) -> int:
-    """How many messages the model wrote, counted up to `enough`."""
+    """Count the messages written by the model, up to `enough`."""
     messages: set[str] = set()
     for segment in prompt.since(len(prompt.front)):
         if segment.role == "assistant":
@@ -86,17 +87,17 @@ def _count_answers(prompt: Prompt, enough: int) -> int:
     return len(messages)
 
 
-# Models before the third generation take a number of tokens in place of a level.
+# Models before the third generation accept a number of tokens instead of a level.
 _BUDGETS = {"minimal": 512, "low": 1_024, "medium": 8_192, "high": 24_576}
-# Google's own value for a call that Gemini did not make: without any signature it is refused while
-# its results are part of the current turn.
+# Google's own value for a call that Gemini did not make: without any signature the call is refused
+# while its results are part of the current turn.
 SKIPPED_SIGNATURE = b64encode(b"skip_thought_signature_validator").decode()
 
 
 def encode(request: WireRequest) -> dict[str, Any]:
-    """Keyword arguments for `client.models.generate_content`. Bytes are base64 strings, which the
-    SDK takes as well, so that the request is plain JSON. Where an explicit cache pays, and a
-    setting asks for one, there is one more key, `explicit_cache`, which our own client removes."""
+    """Return keyword arguments for `client.models.generate_content`. Bytes are base64 strings,
+    which the SDK also accepts, so that the request is plain JSON. If an explicit cache pays, and a
+    setting requests one, there is one more key, `explicit_cache`, which our own client removes."""
     tools, system, messages = split_prompt(request.prompt)
     body: dict[str, Any] = {
         "model": request.target.model,
@@ -143,7 +144,7 @@ def _thinking(level: str, model: str) -> dict[str, Any]:
 
 
 def _is_new(model: str) -> bool:
-    """Whether a model is of the third generation or later."""
+    """Return whether a model is of the third generation or later."""
     return not model.startswith(("gemini-1", "gemini-2"))
 
 
@@ -191,7 +192,7 @@ def _id(call: str) -> dict[str, Any]:
     return {} if is_minted(call) else {"id": call}
 
 
-# -- replies: what is read of a response ---------------------------------------------------------
+# -- replies -------------------------------------------------------------------------------------
 
 
 class _Call(Struct):
@@ -220,7 +221,7 @@ class _Candidate(Struct):
 class _Usage(Struct):
     prompt_token_count: int | None = None
     # If the SDK continued by itself (`CONTINUATION`), the counts are sums over its requests; this
-    # is that of the first.
+    # one is for the first.
     initial_prompt_token_count: int | None = None
     cached_content_token_count: int | None = None
     candidates_token_count: int | None = None
@@ -241,10 +242,10 @@ class _Response(Struct):
 
 
 def decode(reply: object) -> Reply:
-    """What a generateContent response says.
+    """Decode a generateContent response.
 
     Raises:
-        ReplyError: it is not such a response, or the prompt was blocked.
+        ReplyError: `reply` is not such a response, or the prompt was blocked.
     """
     what = "a Gemini response"
     response = read_reply(_snake(reply), _Response, what)
@@ -256,7 +257,7 @@ def decode(reply: object) -> Reply:
     candidate = response.candidates[0]
     stop = _plain(candidate.finish_reason)
     parts = (candidate.content.parts if candidate.content else None) or []
-    # Responses over REST always have an id; for others the size of the prompt has to do.
+    # Responses over REST always have an id; for others the prompt's size must suffice.
     usage = response.usage_metadata or _Usage()
     blocks = _blocks(parts, response.response_id or str(usage.prompt_token_count))
     return Reply(
@@ -288,7 +289,7 @@ def _blocks(parts: list[_Part], response: str) -> list[Block]:
                 )
             )
         elif part.thought and not text and isinstance(before, Thinking) and not before.signature:
-            # A streamed thought is signed by an empty part after it.
+            # A streamed thought is signed by the empty part after it.
             blocks[-1] = replace(before, signature=signature)
         elif part.thought:
             blocks.append(Thinking(text=text, signature=signature, provider="gemini"))
@@ -301,12 +302,13 @@ def _blocks(parts: list[_Part], response: str) -> list[Block]:
 
 
 def _plain(value: str | None) -> str:
-    """A string; the SDK's enums are strings that print as something else."""
+    """Return a string; the SDK's enums are strings that print differently."""
     return mend_text(str(getattr(value, "value", value) or ""))
 
 
 def _signature(value: object) -> str:
-    """Standard base64, whatever its alphabet and padding; empty if it is not base64."""
+    """Return standard base64, whatever the input's alphabet and padding; empty if it is not
+    base64."""
     if isinstance(value, bytes):
         return b64encode(value).decode()
     if not isinstance(value, str):
@@ -332,7 +334,7 @@ def _usage(usage: _Usage | None) -> Usage:
 
 
 def _snake(value: Any) -> Any:
-    """Keys in snake case, as the SDK has them; REST uses camel case. Arguments are left alone."""
+    """Convert keys to the SDK's snake case; REST uses camel case. Arguments are left unchanged."""
     if isinstance(value, list):
         return [_snake(inner) for inner in value]
     if not isinstance(value, dict):

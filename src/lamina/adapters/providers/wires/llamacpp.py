@@ -1,9 +1,10 @@
-"""The embedded llama.cpp's wire: OpenAI's chat form, for models that were not trained on tools.
+"""Encodes requests and decodes replies for the embedded llama.cpp: OpenAI's chat format, for models
+that were not trained on tools.
 
-Laws: one string per message, since the server would join several with line breaks of its own. Tools
+Laws: one string per message, since the server would join several with its own line breaks. Tools
 are described in one system part, and while there are any, a schema forces the answer into one JSON
-object: a call, or the answer. What the model wrote in that form is sent back in that form. What
-`llamacpp_tools` says as well besides the messages stands here once (`write_body`).
+object: a call, or the answer. Output that the model wrote in that form is sent back in that form.
+Everything except the messages that is shared with `llamacpp_tools` is written here (`write_body`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,16 +21,16 @@ from lamina.core.text import UNSEEN_PICTURE, escape_content, one_line
 from lamina.core.values.message import Image, Text, Thinking, ToolCall, ToolDefinition, ToolResult
 from lamina.core.values.wire import Reply, WireRequest
 
-# Always the likeliest word, which a small model knows best. Penalties on repetition make it depart
-# from the facts it was given, and spell words in odd tokens that its cache then lacks.
+# Always choose the likeliest token, which suits small models best. Repetition penalties make them
+# depart from the given facts, and spell words in odd tokens that the cache then lacks.
 TEMPERATURE = 0.0
 
 
 def write_body(
     request: WireRequest, messages: Sequence[Mapping[str, Any]], form: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The body of a chat completion. `form` is what holds the answer to a form, if anything does:
-    tools or a schema; without it that may be a grammar. `session` tells whose cache to use."""
+    """Return a chat completion's body. `form` constrains the answer's format, if anything does:
+    tools or a schema; without it a grammar may. `session` determines which cache to use."""
     options = request.options
     body: dict[str, Any] = {
         "model": request.target.model,
@@ -47,16 +48,16 @@ def write_body(
     return body
 
 
-# Set in a completion whose text is in the tool form; the provider knows what was asked for.
+# Set in a completion whose text is in the tool form; the provider can tell from the request.
 IN_TOOL_FORM = "in_tool_form"
-# The name of its schema.
+# The name of the tool form's schema.
 TOOL_FORM = "reply"
 RESULT_TAG = "tool_result"
 # Always after results: without it a small model calls the same tool for ever.
 AFTER_RESULTS = '\n\nNow answer: {"answer": "..."}, or use another tool.'
 
-# The keys of a schema that occur only at its root; those that hold schemas under names of their
-# own; and those that hold data, in which nothing is a reference.
+# The schema keys that occur only at its root; those that contain schemas under names of their own;
+# and those that contain data, in which nothing is a reference.
 _ROOT_ONLY = {"$defs", "definitions", "$schema", "$id"}
 _NAMED_SCHEMAS = {"properties", "patternProperties", "dependentSchemas"}
 _DATA = {"const", "default", "enum", "example", "examples"}
@@ -71,14 +72,14 @@ Answer as soon as you know enough; a tool's result comes back to you as <tool_re
 
 
 def encode(request: WireRequest) -> dict[str, Any]:
-    """The body of a chat completion."""
+    """Return a chat completion's body."""
     tools, system, messages = split_prompt(request.prompt)
     head = "\n\n".join(filter(None, (_describe(tools), join_text(system))))
     wire: list[dict[str, Any]] = [{"role": "system", "content": head}] if head else []
     wire += [_message(message, bool(tools)) for message in messages]
     form: dict[str, Any] = {}
     if tools:
-        # The schema is no part of the prompt: it forbids what still stands there.
+        # The schema is not part of the prompt: it forbids calls that the prompt still describes.
         schema = {"name": TOOL_FORM, "schema": _reply_schema(_callable(tools, request))}
         form["response_format"] = {"type": "json_schema", "json_schema": schema}
     return write_body(request, wire, form)
@@ -121,7 +122,7 @@ def _message(message: WireMessage, with_tools: bool) -> dict[str, Any]:
                 texts.append(UNSEEN_PICTURE)
             case _:
                 pass
-    # Blocks of an answer, and results, are separate objects; a person's message is one text.
+    # Blocks of an answer, and results, are separate objects; a person's message is one string.
     glue = "" if message.role == "user" else "\n"
     if message.role == "tool":
         return {"role": "user", "content": glue.join(texts) + AFTER_RESULTS}
@@ -149,14 +150,14 @@ def _call_schema(tool: ToolDefinition) -> dict[str, Any]:
 
 
 def inline_references(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema in which nothing refers to another place."""
+    """Return a schema without references to other parts."""
     inlined: dict[str, Any] = _Inliner(schema).write_out(schema)
     return inlined
 
 
 class _Inliner:
-    """Writes out the references of a schema that is no longer at the root. What refers to itself,
-    or to somewhere else, may be anything: arguments are checked when they arrive."""
+    """Expands the references in a schema that is no longer at the root. Circular and external
+    references become schemas that allow anything: arguments are checked when they arrive."""
 
     def __init__(self, root: dict[str, Any]) -> None:
         self._root = root
@@ -197,7 +198,7 @@ def _look_up(reference: str, root: dict[str, Any]) -> Any:
 
 
 def loosen_arguments(body: dict[str, Any]) -> dict[str, Any]:
-    """The body with any arguments allowed, for schemas that llama.cpp has no grammar for."""
+    """Return the body with any arguments allowed, for schemas that have no llama.cpp grammar."""
     schema = body["response_format"]["json_schema"]["schema"]
     forms = [
         form | {"properties": form["properties"] | {"arguments": {"type": "object"}}}
@@ -210,16 +211,16 @@ def loosen_arguments(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_in_tool_form(body: dict[str, Any]) -> bool:
-    """Whether the answer to a body is forced into the tool form."""
+    """Return whether a body forces the answer into the tool form."""
     form = body.get("response_format")
     return form is not None and form["json_schema"]["name"] == TOOL_FORM
 
 
 def decode(reply: object) -> Reply:
-    """What a chat completion says.
+    """Decode a chat completion.
 
     Raises:
-        ReplyError: it is not a chat completion.
+        ReplyError: `reply` is not a chat completion.
     """
     plain_reply = openai.decode(reply)
     if not (isinstance(reply, dict) and reply.get(IN_TOOL_FORM)):

@@ -1,9 +1,9 @@
-"""The embedded llama.cpp's wire for models that were trained on tools: the model's own template
-writes them, from OpenAI's chat form.
+"""Encodes requests for the embedded llama.cpp and models that were trained on tools: the model's
+own template renders the tools, from OpenAI's chat format.
 
-Laws: one string per message. Templates write the tools behind the first system message, so that is
-a fixed one while there are any, and the session's own follows as a second: tools stand in front, as
-on every wire.
+Laws: one string per message. Templates place the tools after the first system message, so while
+there are any, that message is a fixed one, and the session's own follows as a second: tools come
+first, as on every wire.
 """
 
 from typing import Any
@@ -27,12 +27,12 @@ decode = openai.decode
 TOOLS_HEAD = "You are a helpful assistant. Use a tool only if the question needs it."
 # Always after results: without it a small model calls the same tool for ever.
 AFTER_RESULTS = "\n\nNow answer the question with this, or use another tool."
-# What templates wrap calls and results in; a result cannot close it.
+# The tags in which templates wrap calls and results; a result cannot close them.
 _WRAPPERS = ("tool_response", "tool_call")
 
 
 def encode(request: WireRequest) -> dict[str, Any]:
-    """The body of a chat completion."""
+    """Return a chat completion's body."""
     tools, system, messages = split_prompt(request.prompt)
     heads = ([TOOLS_HEAD] if tools else []) + list(filter(None, [join_text(system)]))
     wire: list[dict[str, Any]] = [{"role": "system", "content": head} for head in heads]
@@ -79,7 +79,7 @@ def _encode_message(message: WireMessage) -> list[dict[str, Any]]:
 
 
 def _encode_call(call: ToolCall) -> dict[str, Any]:
-    # llama.cpp refuses arguments that are no JSON object.
+    # llama.cpp refuses arguments that are not a JSON object.
     arguments = write_arguments(parse_arguments(call.arguments))
     return {
         "id": call.id,

@@ -1,11 +1,12 @@
-"""OpenAI's chat completions wire, also spoken by vLLM, llama.cpp, Ollama and LiteLLM.
+"""Encodes requests and decodes replies for OpenAI's chat completions wire, also used by vLLM,
+llama.cpp, Ollama and LiteLLM.
 
-Laws: a marker changes nothing but itself, so that what was cached is unchanged in the next request.
-Where caches are written only at markers, there are at most four: at the ends of what other sessions
-share and of the whole front (before anything was shared, of L1 and of L2), where what the previous
-request left in the cache ends, and where the next one continues; and if one is left, where what is
-shared of L1 ends, or the library ended before it grew. Other servers get nothing specific to
-OpenAI.
+Laws: a marker changes nothing but itself, so that cached content is unchanged in the next request.
+Where caches are written only at markers, there are at most four: at the ends of the content shared
+with other sessions and of the whole front (before anything was shared, of L1 and of L2), at the end
+of what the previous request left in the cache, and at the point where the next one continues; and
+if one is left, where the shared part of L1 ends, or where the library ended before it grew. Other
+servers get nothing specific to OpenAI.
 """
 
 from base64 import b64encode
@@ -36,17 +37,17 @@ from lamina.core.values.usage import Usage
 from lamina.core.values.wire import Reply, WireRequest
 
 _MARK = {"mode": "explicit"}
-# The only lifetime there is; stated, as sessions rely on it.
+# The only available lifetime; stated, as sessions rely on it.
 _CACHE_OPTIONS = {"mode": "explicit", "ttl": "30m"}
 _MAX_MARKERS = 4
-# Our counts are estimates where there are tools or pictures.
+# Our counts are estimates if there are tools or pictures.
 _NEARLY = 0.9
 _LONGEST_KEY = 64
 _SCHEMA_NAME = "answer"
 
 
 def encode(request: WireRequest) -> dict[str, Any]:
-    """Keyword arguments for `client.chat.completions.create`."""
+    """Return keyword arguments for `client.chat.completions.create`."""
     tools, system, messages = split_prompt(request.prompt)
     own = request.target.provider == "openai"
     marks = _marks(request) if own and request.target.cache.explicit else None
@@ -67,7 +68,7 @@ def encode(request: WireRequest) -> dict[str, Any]:
     if own and (key := request.routing_key or request.cache_key):
         body["prompt_cache_key"] = _short_key(key)
     if marks is not None:
-        # Otherwise what the next request drops would be written, too, at a price.
+        # Otherwise content that the next request drops would be written, too, at a price.
         body["prompt_cache_options"] = dict(_CACHE_OPTIONS)
     return body
 
@@ -92,7 +93,7 @@ def _encode_options(body: dict[str, Any], request: WireRequest, *, own: bool) ->
 
 
 def _choice(names: list[str]) -> Any:
-    """A restriction of the tools, which themselves stay unchanged at the front."""
+    """Return a restriction of the tools, which themselves stay unchanged at the front."""
     if not names:
         return "none"
     entries = [{"type": "function", "function": {"name": name}} for name in names]
@@ -100,7 +101,7 @@ def _choice(names: list[str]) -> Any:
 
 
 def _is_strict(schema: Any) -> bool:
-    """Whether a schema leaves nothing open: only then can it be enforced."""
+    """Return whether a schema leaves nothing open: only then can it be enforced."""
     if isinstance(schema, list):
         return all(map(_is_strict, schema))
     if not isinstance(schema, dict):
@@ -122,10 +123,10 @@ def _short_key(key: str) -> str:
 
 
 def _marks(request: WireRequest) -> set[int]:
-    """The segments (by `id`) whose end is marked. What was written is found only if it is marked
-    again, so two ends are marked: of what the next request will begin with, and of what the
-    previous one left in the cache. If the latter is not known, it is before the assistant's latest
-    message or where the history ends."""
+    """Return the segments (by `id`) whose end is marked. Cached content is found only if marked
+    again, so two ends are marked: of the next request's prefix, and of what the previous request
+    left in the cache. If the latter is unknown, it is before the assistant's latest message or
+    where the history ends."""
     prompt = request.prompt
     front, run = len(prompt.front), prompt.cached_run()
     turn = front + len(prompt.history)
@@ -149,11 +150,11 @@ def _marks(request: WireRequest) -> set[int]:
         elif segment.role == "assistant":
             goes_on = False
         elif _ends_message(segment, following):
-            # A run of results and questions is sent together: it ends where its last one does.
+            # A run of results and questions is sent together: it ends where its last element does.
             stops[-1 if goes_on else len(stops) :] = [segment]
             goes_on = True
         if index < request.held:
-            # In a library that has changed since, this is the last place that is unchanged.
+            # If the library has changed since, this is the last unchanged place.
             cached_end = stops[-1] if stops else segment if segment.layer == "L2" else None
     marks = [*_front_ends(fronts), *stops[-1:]]
     library = [segment for segment in fronts if segment.layer == "L2"]
@@ -165,7 +166,7 @@ def _marks(request: WireRequest) -> set[int]:
 
 
 def _front_ends(fronts: list[Segment]) -> list[Segment]:
-    """Where what is shared ends, and all of the front; or else, the ends of L1 and of L2. Tools
+    """Return the ends of the shared content and of the whole front; or else, of L1 and of L2. Tools
     cannot be marked, and L1 follows them directly."""
     fronts = [segment for segment in fronts if segment.layer != "tools"]
     if shared := [segment for segment in fronts if segment.shared]:
@@ -175,8 +176,8 @@ def _front_ends(fronts: list[Segment]) -> list[Segment]:
 
 
 def _ends_message(segment: Segment, following: Segment | None) -> bool:
-    """Whether a wire message ends here and can be marked. Each result is a message, but blank ones
-    cannot be marked."""
+    """Return whether a wire message ends here and can be marked. Each result is a message, but
+    blank ones cannot be marked."""
     if isinstance(segment.content, ToolResult):
         return bool(segment.text.strip())
     if following is None:
@@ -185,8 +186,8 @@ def _ends_message(segment: Segment, following: Segment | None) -> bool:
 
 
 def _system(segments: list[Segment], marks: set[int] | None) -> str | list[dict[str, Any]]:
-    """One string; where markers are in use, a part for L1, or for what is shared of it and what is
-    personal, and one for every item of the library."""
+    """Return one string; if markers are in use, a part for L1 (or for its shared and its personal
+    portion), and one for every library item."""
     if marks is None:
         return join_text(segments)
     groups: list[list[Segment]] = []
@@ -243,7 +244,7 @@ def _user(
     segments: tuple[Segment, ...], request: WireRequest, marks: set[int] | None
 ) -> str | list[dict[str, Any]]:
     if not any(isinstance(segment.content, Image) for segment in segments):
-        # One text: servers join parts in different ways.
+        # One string: servers join parts in different ways.
         return _text_content(join_text(segments), segments, marks)
     parts: list[dict[str, Any]] = []
     for segment in segments:
@@ -266,8 +267,8 @@ def _user(
 def _text_content(
     text: str, segments: Iterable[Segment], marks: set[int] | None
 ) -> str | list[dict[str, Any]]:
-    """A text; where markers are in use, always as a part, so that marking it changes nothing else.
-    A part must not be blank."""
+    """Return text content; if markers are in use, always as a part, so that marking it changes
+    nothing else. A part must not be blank."""
     if marks is None or not text.strip():
         return text
     return [_part(text, segments, marks)]
@@ -282,12 +283,12 @@ def _is_marked(segments: Iterable[Segment], marks: set[int] | None) -> bool:
     return bool(marks) and any(id(segment) in (marks or ()) for segment in segments)
 
 
-# -- replies: what is read of a chat completion --------------------------------------------------
+# -- replies -------------------------------------------------------------------------------------
 
 
 class _Function(Struct):
     name: str
-    # A string by the specification; some servers send the object itself.
+    # A string by the specification; some servers send an object.
     arguments: str | dict[str, Any] | None = None
 
 
@@ -334,10 +335,10 @@ class _Completion(Struct):
 
 
 def decode(reply: object) -> Reply:
-    """What a chat completion says.
+    """Decode a chat completion.
 
     Raises:
-        ReplyError: it is not a chat completion.
+        ReplyError: `reply` is not a chat completion.
     """
     what = "a chat completion"
     completion = read_reply(reply, _Completion, what)

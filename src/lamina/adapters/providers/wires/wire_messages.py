@@ -1,7 +1,8 @@
-"""What every wire shares: a prompt as messages, tools and their calls, replies as typed values.
+"""Helpers shared by all wires: prompts as messages, tools and their calls, replies as typed values.
 
-Laws: a segment's place in a request depends only on the segments before it, so what was sent stays
-a prefix of what follows. A reply that cannot be read raises `ReplyError` and nothing else.
+Laws: a segment's place in a request depends only on the segments before it, so anything sent
+remains a prefix of later requests. A reply that cannot be read raises `ReplyError` and nothing
+else.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ _MINTED_PREFIX = "call-"
 
 
 def describe_tool(tool: ToolDefinition, schema_name: str) -> dict[str, Any]:
-    """A tool's name, description and schema, which has another name for each vendor."""
+    """Return a tool's name, description and schema, whose key differs between vendors."""
     description: dict[str, Any] = {"name": tool.name}
     if tool.description.strip():
         description["description"] = tool.description
@@ -32,7 +33,8 @@ def describe_tool(tool: ToolDefinition, schema_name: str) -> dict[str, Any]:
 
 
 def parse_arguments(arguments: str) -> dict[str, Any]:
-    """A call's JSON arguments as an object; anything else that a model wrote is wrapped in one."""
+    """Parse a call's JSON arguments as an object; anything else that a model wrote is wrapped in
+    one."""
     try:
         value = msgspec.json.decode(arguments or "{}")
     except msgspec.DecodeError:
@@ -41,13 +43,13 @@ def parse_arguments(arguments: str) -> dict[str, Any]:
 
 
 def write_arguments(arguments: object) -> str:
-    """A call's arguments as JSON text, in the order in which the model wrote the keys."""
+    """Return a call's arguments as JSON text, in the order in which the model wrote the keys."""
     return mend_text(dumps(arguments or {}, ensure_ascii=False, separators=(",", ":")))
 
 
 def mint_call_id(index: int, *facts: str) -> str:
-    """An id for a call that came without one: the same whenever this reply is read, and different
-    from those of other replies."""
+    """Return an id for a call without one: the same whenever this reply is read, and different from
+    those in other replies."""
     return f"{_MINTED_PREFIX}{index}-{digest_texts(facts)[:12]}"
 
 
@@ -59,20 +61,21 @@ T = TypeVar("T")
 
 
 def read_reply(reply: object, shape: type[T], what: str) -> T:
-    """A reply object of a vendor's SDK, or a response body as a dict, in the shape a decoder reads.
+    """Read a reply object from a vendor's SDK, or a response body as a dict, into the type that a
+    decoder reads.
 
     Raises:
-        ReplyError: it has another shape; for a vendor's error, with the vendor's message.
+        ReplyError: it does not match; for a vendor's error, with the vendor's message.
     """
     try:
-        # By attribute: `model_dump` warns of values that the SDK let through.
+        # By attribute: `model_dump` warns about values that the SDK let through.
         return msgspec.convert(reply, shape, from_attributes=True)
     except msgspec.ValidationError as error:
         raise unreadable_reply(reply, what, str(error)) from error
 
 
 def unreadable_reply(reply: object, what: str, problem: str) -> ReplyError:
-    """The error for a reply that is not `what`."""
+    """Return the error for a reply that is not `what`."""
     error = reply.get("error") if isinstance(reply, Mapping) else getattr(reply, "error", None)
     if isinstance(error, Mapping):
         error = error.get("message") or error.get("type")
@@ -96,7 +99,7 @@ class WireMessage(Struct, frozen=True, kw_only=True):
 def split_prompt(
     prompt: Prompt,
 ) -> tuple[list[ToolDefinition], list[Segment], Iterator[WireMessage]]:
-    """Tools, the segments of the system message, and the messages in order."""
+    """Return the tools, the system message's segments, and the messages in order."""
     tools: list[ToolDefinition] = []
     system: list[Segment] = []
     for link in prompt.front:
@@ -113,7 +116,7 @@ def _messages(prompt: Prompt) -> Iterator[WireMessage]:
     message = ""
     role: WireRole = "user"
     for segment in prompt.since(prompt.ends[0]):
-        # `is_blank`, without a call for each segment of a long history.
+        # Inlined `is_blank`, to avoid a call for each segment of a long history.
         content = segment.content
         if isinstance(content, Text) and (not (text := content.text) or text.isspace()):
             continue
@@ -128,13 +131,13 @@ def _messages(prompt: Prompt) -> Iterator[WireMessage]:
 
 
 def is_blank(segment: Segment) -> bool:
-    """Whether a segment is text with nothing but white space, which vendors refuse."""
+    """Return whether a segment is text with nothing but white space, which vendors refuse."""
     content = segment.content
     return isinstance(content, Text) and (not content.text or content.text.isspace())
 
 
 def merge_roles(messages: Iterable[WireMessage]) -> Iterator[WireMessage]:
-    """Neighbours with the same role as one message, for vendors whose turns alternate; there tool
+    """Merge neighbours with the same role, for vendors that require alternating turns; there tool
     results are the user's."""
     for role, group in groupby(messages, _alternating_role):
         segments = chain.from_iterable(message.segments for message in group)
@@ -142,8 +145,8 @@ def merge_roles(messages: Iterable[WireMessage]) -> Iterator[WireMessage]:
 
 
 def order_results(messages: Iterable[WireMessage]) -> Iterator[WireMessage]:
-    """Messages whose results stand in the order of the calls they answer, for vendors that take no
-    other. What is recorded since results are put in order stands so already."""
+    """Yield messages with results in the order of the calls they answer, for vendors that accept no
+    other. Newer recordings already have this order."""
     places: dict[str, int] = {}
     for message in messages:
         answers = [_is_answer(segment, places) for segment in message.segments]
@@ -176,7 +179,7 @@ def join_text(segments: Iterable[Segment]) -> str:
 
 
 def single_text(segments: Sequence[Segment]) -> str | None:
-    """The text of a message that consists of one text, as nearly all do; None for the others."""
+    """Return the text of a message that consists of one text, as nearly all do; None for others."""
     if len(segments) != 1:
         return None
     content = segments[0].content

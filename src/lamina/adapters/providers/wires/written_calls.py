@@ -1,8 +1,8 @@
-"""Calls that the embedded model writes: in the tool form it is held to, or as text in JSON of its
-own, as small models often do.
+"""Reads calls that the embedded model writes: in the enforced tool form, or as text in its own JSON
+style, as small models often do.
 
 Law: text is a call only if the whole answer is one, to a tool that was offered, with nothing else
-in it. Everything else is text, as it came.
+in it. Everything else remains text, unchanged.
 """
 
 import re
@@ -21,7 +21,7 @@ from lamina.core.values.message import Text, ToolCall
 
 
 def read_tool_form(text: str, *facts: str) -> Text | ToolCall:
-    """Reads an answer in the tool form. One that was cut off is text: a call has to be complete."""
+    """Read an answer in the tool form. A truncated one is text: a call has to be complete."""
     match parse_arguments(text):
         case {"answer": str(answer)}:
             return Text(mend_text(answer))
@@ -37,13 +37,13 @@ def read_tool_form(text: str, *facts: str) -> Text | ToolCall:
 _OPENS = re.compile(r'\s*\{\s*"(answer|tool)"\s*:\s*"')
 _ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
 _LOW = re.compile(r"\\u([dD][c-fC-F][0-9a-fA-F]{2})")
-# What may become the second half of a character.
+# Characters that may become the second half of a surrogate pair.
 _HALF = re.compile(r"(?:\\(?:u[0-9a-fA-F]{0,3})?)?")
 _PLAIN = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 class ToolFormReader:
-    """Reads the answer from the form while it is being written."""
+    """Reads the answer from the tool form while it is being written."""
 
     def __init__(self) -> None:
         self._raw = ""
@@ -53,8 +53,8 @@ class ToolFormReader:
         self.name = ""
 
     def feed(self, fragment: str) -> str:
-        """The part of the answer's text in this fragment; `is_call` and `name` tell when a call is
-        being written instead."""
+        """Return this fragment's part of the answer's text; `is_call` and `name` show when a call
+        is being written instead."""
         self._raw += fragment
         if self._at is None:
             opening = _OPENS.match(self._raw)
@@ -102,7 +102,8 @@ class ToolFormReader:
         return "".join(text)
 
 
-# What such an answer begins with, white space left out, up to where it can be told.
+# Possible beginnings of such an answer, without white space, up to the point where they can be
+# recognised.
 _KEY: Final = '{"name":'
 _WRAPPERS: Final = {
     "": "",
@@ -114,21 +115,21 @@ _WRAPPERS: Final = {
 
 
 def may_be_call(beginning: str) -> bool:
-    """Whether an answer that begins so may turn out to be a call."""
+    """Return whether an answer with this beginning may turn out to be a call."""
     compact = "".join(beginning[:200].split())
     starts = [opening + brace + _KEY for opening in _WRAPPERS for brace in ("", "{")]
     return any(start.startswith(compact) or compact.startswith(start) for start in starts)
 
 
 def read_written_call(text: str, names: Collection[str]) -> dict[str, Any] | None:
-    """The call that an answer is, in the form of a chat completion; None if it is text."""
+    """Return the call in an answer, in chat completion format; None if the answer is text."""
     text = text.strip()
     for opening, closing in _WRAPPERS.items():
         if not (text.startswith(opening) and text.endswith(closing)):
             continue
         inner = text[len(opening) : len(text) - len(closing)].strip()
         if inner.startswith("{{") and inner.endswith("}}"):
-            # As Qwen's own template shows it.
+            # As Qwen's own template presents it.
             inner = inner[1:-1]
         try:
             value = msgspec.json.decode(inner)
