@@ -120,8 +120,8 @@ class Record:
 
     @property
     def is_settled(self) -> bool:
-        """Return whether the last turn is over: no request is open, no call is waiting, and no
-        question is unsent.
+        """Whether the last turn is over: no request is open, no call is waiting, and no question is
+        unsent.
         """
         state = self.state
         return (

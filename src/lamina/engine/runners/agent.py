@@ -67,7 +67,7 @@ class ToolList:
 
     @property
     def by_name(self) -> dict[str, OfferedTool]:
-        """Return the tools that were not removed from the session."""
+        """The tools that were not removed from the session."""
         state = self._run.session.state
         tools = self.toolset.tools if self.toolset else ()
         return {tool.definition.name: tool for tool in tools if not is_removed(state, tool)}

@@ -44,7 +44,7 @@ class CheckedCall(Struct, frozen=True, kw_only=True):
 
     @property
     def waiting(self) -> WaitingCall:
-        """Return the call in the format in which it waits for a decision."""
+        """The call in the format in which it waits for a decision."""
         return WaitingCall(call=self.intended, tool=self.tool)
 
 

@@ -43,7 +43,7 @@ class Inbox:
 
     @property
     def steers(self) -> bool:
-        """Return whether a message is waiting to be sent with the next request."""
+        """Whether a message is waiting to be sent with the next request."""
         return bool(self._waiting("steer") or self._queues["steer"])
 
     async def take(self, begin: Callable[[str], Awaitable[Turn]]) -> Turn | None:

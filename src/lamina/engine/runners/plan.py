@@ -97,7 +97,7 @@ class Batch:
 
     @property
     def outcomes(self) -> tuple[FinishedCall, ...]:
-        """Return the outcomes so far, in the order of the calls."""
+        """The outcomes so far, in the order of the calls."""
         return tuple(self._outcomes[call] for call in sorted(self._outcomes, key=_number))
 
     async def run(self, calls: Sequence[CheckedCall]) -> None:
@@ -285,7 +285,7 @@ class PlanMode(RunMode):
     async def _run_plan(
         self, text: str, attachments: Attachments, target: Target
     ) -> Sequence[FinishedCall]:
-        """Make a plan and runs its calls."""
+        """Make a plan and run its calls; return the finished calls."""
         run = self._run
         by_name = await self._offer(text, target)
         calls = await self._plan_calls(text, attachments, by_name, target) if by_name else ()

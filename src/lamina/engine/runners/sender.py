@@ -345,7 +345,7 @@ class _Incoming:
         return [BlockEnded(index=len(self._runs) - 1)]
 
     def usage(self) -> Usage:
-        """The known cost of the answer, which may not be complete."""
+        """Return the known cost of the answer, which may not be complete."""
         if self.reply is not None:
             return self.reply.usage
         if self._progress is None:

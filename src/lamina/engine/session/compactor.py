@@ -212,7 +212,7 @@ class Compactor:
         )  # fmt: skip
 
     async def strip(self) -> CompactionOutcome | None:
-        """Summarize what a limit on history removes, if a summarizer is passed. If that fails,
+        """Summarise what a limit on history removes, if a summarizer is passed. If that fails,
         nothing is cut here: the planner cuts, and extracts the summary.
         """
         page, state = self._page, self._page.state

@@ -336,7 +336,7 @@ class Session:
 
     @property
     def compactions(self) -> tuple[DroppedHistory, ...]:
-        """Return the messages that compactions and prunes removed from the context of this path."""
+        """The messages that compactions and prunes removed from the context of this path."""
         return tuple(find_dropped_history(self.path))
 
     # -- waiting calls ----------------------------------------------------------------------------
@@ -553,12 +553,12 @@ class Session:
             return await tree.navigate(self._record, entry, summary)
 
     async def label(self, entry: str, text: str) -> None:
-        """Return an entry a label; an empty one removes it."""
+        """Give an entry a label; an empty one removes it."""
         async with self._lock:
             await tree.label(self._record, entry, text)
 
     async def rename(self, name: str) -> None:
-        """Return the session a name for people to see."""
+        """Give the session a name for people to see."""
         async with self._lock:
             await self._record.write(InfoEntry, name=name.strip())
 

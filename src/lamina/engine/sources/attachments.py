@@ -131,7 +131,7 @@ class AttachmentReader:
         )
 
     async def _take_attachment(self, attachment: Attachment, settings: Settings) -> Attachments:
-        """Add an attachment that already has its priority, which its item does not change."""
+        """Return an attachment that already has its priority, which its item does not change."""
         item = attachment.item
         bundle = self._take(item)
         if not bundle.readings:
@@ -142,7 +142,7 @@ class AttachmentReader:
         return Attachments(attachments=(replace(attachment, item=item),), warnings=tuple(warnings))
 
     def _take(self, item: Item) -> GatheredItems:
-        """Add an item that was passed in, unless it belongs to another workspace."""
+        """Return an item that was passed in, unless it belongs to another workspace."""
         require_text(item.content, item.id)
         own = self._workspace.id if isinstance(self._workspace, BundleSource) else ""
         if item.workspace and own and item.workspace != own:
@@ -262,8 +262,8 @@ def _still_active(before: Attachment | None, other: Attachment) -> Attachment:
 
 
 def _other_version(first: Attachment, last: Attachment, taken: Attachment) -> LeftOut | None:
-    """Return which of two versions of one item applies, and a report of the other: the one attached
-    last, unless the first is the open note's.
+    """Return a report of the superseded version of an item attached in two versions: the one
+    attached last applies, unless the first is the open note's.
     """
     if first.item.version == last.item.version:
         return None

@@ -178,7 +178,7 @@ class Hooks:
 
     @property
     def answer_changers(self) -> tuple[str, ...]:
-        """Return the message hooks that declared that they change answers."""
+        """The message hooks that declared that they change answers."""
         return tuple(hook.name for hook in self.message_hooks if hook.changes_answers)
 
     @overload
@@ -289,7 +289,7 @@ class HookThread:
 
     @property
     def seconds(self) -> float:
-        """Return how long it has run, or ran."""
+        """How long it has run, or ran."""
         return (anyio.current_time() if self._ended is None else self._ended) - self._began
 
     @property
