@@ -60,7 +60,9 @@ _Requests = _without(LastRequests, "open", "sent")
 
 
 class SentLayout(Struct, frozen=True, kw_only=True, array_like=True):
-    """How to lay out the last request that was sent: today's envelope, without later additions."""
+    """A description of how to lay out the last request that was sent: today's envelope, without
+    later additions.
+    """
 
     request: str
     messages: int
@@ -106,8 +108,8 @@ class _Frozen(Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class _Origin(Struct, frozen=True):
-    """Where the messages of a chain are loaded from: how each is stored, and its entry's number or
-    its position in `inline`.
+    """The sources from which a chain's messages are loaded: how each is stored, and its entry's
+    number or its position in `inline`.
     """
 
     kinds: bytes

@@ -346,7 +346,7 @@ class PlanMode(RunMode):
         return calls
 
     def _check_search(self, call: CheckedCall) -> str:
-        """Return what is wrong with a note search, apart from its schema."""
+        """Return the problem with a note search, apart from schema errors."""
         if self._search is None or call.tool.id != OFFERED.id:
             return ""
         try:

@@ -441,7 +441,9 @@ class Session:
             return await library.preload(self._record, self._core.reader, attach)
 
     async def preview_attachment(self, what: Attachable) -> Attachments:
-        """Return what an attachment would add, or why it cannot be read; nothing is attached."""
+        """Return the items that an attachment would add, or why it cannot be read; nothing is
+        attached.
+        """
         async with self._lock:
             return await self._core.reader.read(what, self.state, keep=False)
 

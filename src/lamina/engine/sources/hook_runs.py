@@ -124,7 +124,7 @@ def _same(state: State, before: State) -> bool:
 
 
 async def run_ephemeral_hooks(hooks: Hooks, page: Page, scene: HookScene) -> Ephemera:
-    """Return what hooks add to one request only; they work on a copy that is discarded."""
+    """Return the changes by hooks to one request only; hooks work on a copy that is discarded."""
     ephemera = NOTHING_ADDED
     for hook in hooks.for_context("ephemeral"):
         local = ephemera.apply_to(page.state)
@@ -406,7 +406,7 @@ class TurnHooks:
         message: Message,
         foresee: Callable[[Page, Ephemera], SystemParts] | None = None,
     ) -> Ephemera:
-        """Return what hooks add to one request only."""
+        """Return the changes by hooks to one request only."""
         if not self._hooks.for_context("ephemeral"):
             return NOTHING_ADDED
         return await run_ephemeral_hooks(self._hooks, page, self._scene(frame, message, foresee))

@@ -129,10 +129,10 @@ def describe_lexical(corpus: Corpus) -> tuple[str, ...]:
 async def select_candidates(
     question: str, candidates: Candidates, how: SelectOptions, search: IndexSearch
 ) -> tuple[SearchResult, ...]:
-    """Return what a question needs at the beginning of a session: first the items that are always
-    included, then those that the question names, then the results of search, with rules and
-    references first, the best of each first, and the items these bring along. With `top`, return
-    just the best of all, by score as always.
+    """Return the items that a question needs at the beginning of a session: first the items that
+    are always included, then those that the question names, then the results of search, with rules
+    and references first, the best of each first, and the items these bring along. With `top`,
+    return just the best of all, by score as always.
     """
     if how.top is not None:
         best = await rank_candidates(question, candidates, how.top, search)

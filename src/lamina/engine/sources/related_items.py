@@ -68,7 +68,9 @@ async def _expand(
     taken: tuple[SelectedItem, ...],
     step: int,
 ) -> tuple[SelectedItem, ...]:
-    """Return what one step adds to the choice at `place`, from what the last one added to each."""
+    """Return the items that one step adds to the choice at `place`, from what the last one added to
+    each.
+    """
     from lamina.core.selection.expansion import (
         expand_by_graph,
         expansion_query,

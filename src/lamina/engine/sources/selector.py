@@ -177,7 +177,7 @@ class Selector:
 
     @property
     def relations(self) -> dict[str, tuple[str, ...]]:
-        """Which items bring which along, according to the agent."""
+        """The agent's relations: the items that each item brings along."""
         return {item: tuple(others) for item, others in self._relations.items()}
 
     def require_index(self) -> Index:
