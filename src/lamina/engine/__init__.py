@@ -1,4 +1,5 @@
-"""Sessions, turns and runners: async, reaching the outside world only through `core.ports`.
+"""Sessions, turns and runners. All code here is async and reaches the outside world only through
+`core.ports`.
 
 Private: see `lamina` for what is public.
 """

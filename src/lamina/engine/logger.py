@@ -1,8 +1,8 @@
-"""The lines that Lamina writes to Python's `logging`, with their levels and wording.
+"""Writes Lamina's log records to Python's `logging`, with their levels and wording.
 
-Laws: a line contains ids, counts, names of targets and tools, and recorded reasons; never a text
-that was sent or received, a key, or another program's error message. A line is only formatted if it
-is going to be read. Unless the program installs a handler, nothing is written.
+Laws: a record contains ids, counts, target and tool names, and recorded reasons; never a string
+that was sent or received, a key, or another program's error message. A record is formatted only if
+a handler will emit it. Unless the program installs a handler, nothing is written.
 
 Private: see `lamina` for what is public. The loggers are `lamina` and, below it, `session`,
 `request`, `tools`, `hooks` and `downloads`.
@@ -33,16 +33,17 @@ from lamina.core.values.usage import InputTransformation, Usage
 from lamina.errors import LaminaError
 
 ROOT = "lamina"
-# The longest name in a line; longer names, and those with odd characters, are rewritten.
+# The maximum length of a name in a record; longer names, and names with unusual characters, are
+# rewritten.
 _MAX_LETTERS = 80
-# Verdicts on a cache that read less than it should have.
+# Verdicts for a cache that read less than expected.
 _MISSES = ("prefix_moved", "routed_elsewhere")
 
 logging.getLogger(ROOT).addHandler(logging.NullHandler())
 
 
 class LogLine:
-    """One kind of line: its logger, its level and its wording."""
+    """A kind of log record: its logger, its level and its wording."""
 
     def __init__(self, owner: str, level: int, words: str) -> None:
         self.logger = logging.getLogger(f"{ROOT}.{owner}")
@@ -54,7 +55,7 @@ class LogLine:
         return self.logger.isEnabledFor(self.level)
 
     def log(self, *values: object) -> None:
-        """Writes the line; texts in it are shortened to names that fit on one line."""
+        """Write the record; strings in it are shortened to names that fit on one line."""
         if self.is_wanted:
             names = [_name(value) if isinstance(value, str) else value for value in values]
             self.logger.log(self.level, self.words, *names)
@@ -116,13 +117,13 @@ def _name(text: str) -> str:
     plain = "".join(letter if letter.isprintable() else "?" for letter in text[: _MAX_LETTERS + 1])
     if len(plain) <= _MAX_LETTERS:
         return plain
-    # Between words, if there are some.
+    # Separators between parts that are not empty.
     beginning = plain[:_MAX_LETTERS]
     return f"{beginning.rpartition(' ')[0].rstrip(', ') or beginning}..."
 
 
 def log_opened(session: str, target: str, entries: int, damage: Sequence[Damage]) -> None:
-    """Logs that a session was opened, and any damage to its journal."""
+    """Log that a session was opened, and any damage to its journal."""
     OPENED.log(session, entries, target)
     if damage:
         counts = Counter(problem.kind for problem in damage)
@@ -130,12 +131,12 @@ def log_opened(session: str, target: str, entries: int, damage: Sequence[Damage]
 
 
 def log_closed(session: str) -> None:
-    """Logs that a session was closed."""
+    """Log that a session was closed."""
     CLOSED.log(session)
 
 
 def log_entries(session: str, entries: Iterable[Entry]) -> None:
-    """Logs the entries just written to a journal, where they matter."""
+    """Log new journal entries that are worth logging."""
     for entry in entries:
         if isinstance(entry, RequestEntry):
             _tell_request(session, entry)
@@ -180,7 +181,7 @@ def log_answer(
     seconds: float,
     transformations: Sequence[InputTransformation] = (),
 ) -> None:
-    """Logs an answered request: what it used, and whether its cache did what it should."""
+    """Log an answered request: its usage, and whether its cache worked as expected."""
     if ANSWERED.is_wanted:
         outcome = "answered" if is_complete else "answered in part"
         is_known = bool(usage.input or usage.output)
@@ -197,7 +198,7 @@ def log_answer(
         ms = round(seconds * 1_000)
         ANSWERED.log(request.id, session, outcome, request.target, *counts, cost, ms)
     words = name_verdict(verdict, request.context.agreement)
-    # A declared change needs no warning, nor does one with nothing cached behind it.
+    # A declared change needs no warning, and neither does a change with nothing cached behind it.
     is_missed = verdict.meaning in _MISSES and verdict.reported < verdict.expected
     if words is not None and words.kind != "expected" and is_missed:
         MISSED.log(
@@ -210,23 +211,23 @@ def log_answer(
 
 
 def log_warnings(session: str, request: str, count: int) -> None:
-    """Logs that a request carries warnings; the turn has their text."""
+    """Log that a request has warnings; the turn contains their text."""
     if count:
         WARNED.log(request, session, count)
 
 
 def log_failure(session: str, request: str, error: LaminaError) -> None:
-    """Logs that a request got no answer; the kind of error says why."""
+    """Log that a request got no answer, with the kind of error."""
     FAILED.log(request, session, error.code)
 
 
 def log_retry(target: str, attempt: int, attempts: int, wait: float) -> None:
-    """Logs that a request is sent again because its target was busy."""
+    """Log that a request is sent again because its target was busy."""
     RETRIED.log(target, attempt, attempts, round(wait * 1_000))
 
 
 def log_event(session: str, event: Event) -> None:
-    """Logs events of a turn that matter and that no entry records."""
+    """Log important turn events that no entry records."""
     match event:
         case ToolStarted(call=call):
             TOOL_STARTED.log(call.id, session, call.name)
@@ -244,18 +245,18 @@ def log_event(session: str, event: Event) -> None:
 
 
 def log_hook_left(session: str, hook: str, seconds: float) -> None:
-    """Logs that a hook is still running after the engine stopped waiting for it."""
+    """Log that a hook is still running after the engine stopped waiting for it."""
     HOOK_LEFT.log(hook, session, round(seconds * 1_000))
 
 
 def log_hook_ended(session: str, hook: str, seconds: float) -> None:
-    """Logs that a hook ended after the engine stopped waiting for it."""
+    """Log that a hook ended after the engine stopped waiting for it."""
     HOOK_ENDED.log(hook, session, round(seconds * 1_000))
 
 
 @contextmanager
 def log_download(model: str, size: int) -> Iterator[None]:
-    """Logs that a model is being downloaded, and how that ended."""
+    """Log that a model is being downloaded, and how that ended."""
     FETCHING.log(model, size)
     try:
         yield

@@ -1,7 +1,7 @@
-"""Task groups whose errors a caller can catch.
+"""Provides task groups whose errors a caller can catch.
 
-Law: callers catch the error itself, never an exception group. It does not depend on the rest of the
-package.
+Law: callers catch the error itself, never an exception group. This module does not depend on the
+rest of the package.
 
 Private: see `lamina` for what is public.
 """
@@ -15,7 +15,7 @@ from anyio.abc import TaskGroup
 
 @contextmanager
 def single_errors() -> Iterator[None]:
-    """Raises a task group's only error without the group around it."""
+    """Raise a task group's only error without the group around it."""
     try:
         yield
     except BaseExceptionGroup as group:
@@ -27,7 +27,9 @@ def single_errors() -> Iterator[None]:
 
 @asynccontextmanager
 async def patient_group() -> AsyncIterator[TaskGroup]:
-    """A task group that lets its tasks finish before it raises an error from its own block."""
+    """Yield a task group that lets its tasks finish before it raises an error from its own
+    block.
+    """
     failure: Exception | None = None
     with single_errors():
         async with anyio.create_task_group() as group:

@@ -1,4 +1,4 @@
-"""An open journal, its current state, and how requests are laid out from it.
+"""Keeps an open journal and its current state, and lays out requests from them.
 
 Private: see `lamina` for what is public.
 """

@@ -1,9 +1,9 @@
-"""Branches: where a session continues after a request without an answer, or beside an earlier
+"""Starts branches: a session continues after a request without an answer, or beside an earlier
 message.
 
-Laws: a person's current choices (settings, pins, members, waiting messages) apply on the new
-branch, too; the conversation of the other branch stays there. Only an answered question replaces an
-answered one: a repeated question without an answer leaves the session where it was.
+Laws: a person's current choices (settings, pins, members, waiting messages) also apply on the new
+branch; the conversation of the other branch stays there. Only an answered question replaces an
+answered one: a repeated question without an answer leaves the session at its previous position.
 """
 
 from collections.abc import Sequence
@@ -43,8 +43,8 @@ _PLACE = ("id", "parent", "at")
 
 
 def page_for_question(record: Record, layouts: Layouts) -> Page:
-    """Where a new message continues from. A request that was never answered is left as a branch of
-    its own, and the new message becomes its sibling; the results it carried stay.
+    """Return the page on which a new message continues. A request that was never answered is left
+    as a branch of its own, and the new message becomes its sibling; the results it carried stay.
 
     Raises:
         TurnStateError: calls wait for their results, and can be resumed.
@@ -59,7 +59,7 @@ def page_for_question(record: Record, layouts: Layouts) -> Page:
             page.write(LeaveEntry)
         return page
     if awaits_results(state) and not state.turn.called_by:
-        # The request that could continue with them is lost, and cannot be resumed.
+        # The request that could have continued with these results is lost and cannot be resumed.
         page = record.page()
         stand_in = lost_results(state, page.next_id(), page.at)
         page.write(MessageEntry, message=stand_in.message)
@@ -69,7 +69,8 @@ def page_for_question(record: Record, layouts: Layouts) -> Page:
         calls = ", ".join(call.name for call in state.envelope.cached[-1].calls)
         raise TurnStateError(f"the last answer calls {calls}: give their results to turn.resume()")
     if (question := unsent_question(state)) is not None:
-        # Its request was lost in a power failure; it was never sent, and stays as a branch.
+        # The question's request was lost in a power failure; it was never sent, and stays as a
+        # branch.
         parent = record.entries[question].parent
         assert parent is not None
         since = record.since(question)
@@ -78,8 +79,9 @@ def page_for_question(record: Record, layouts: Layouts) -> Page:
 
 
 def page_back(record: Record, layouts: Layouts) -> Page:
-    """A page where the session was before a repeated question got no answer, with everything
-    pinned, set or changed since then."""
+    """Return a page at the session's position before it repeated a question without getting an
+    answer, with everything pinned, set or changed since then.
+    """
     state, left = record.state, record.state.requests.left
     asked = state.requests.open.id if state.requests.open else unsent_question(state)
     since = record.since(asked) if asked else _brought_here(record)
@@ -89,12 +91,15 @@ def page_back(record: Record, layouts: Layouts) -> Page:
 
 
 def _brought_here(record: Record) -> list[Entry]:
-    """What a person did here, where something was to be asked again and was not."""
+    """Return the choices that a person made here, if a question was to be asked again and was
+    not.
+    """
     left = record.state.requests.left
     path = record.path(record.state.leaf)
     came = max(i for i, e in enumerate(path) if isinstance(e, LeafEntry) and e.left == left)
     waiting = {message.text for message in record.state_at(left).inbox.values()}
-    # What waits there came along from there, and the engine's work was for this branch.
+    # Messages that wait here were carried over from there, and the engine's work was for this
+    # branch.
     return [
         entry
         for entry in path[came + 1 :]
@@ -106,8 +111,9 @@ def _brought_here(record: Record) -> list[Entry]:
 def page_beside(
     record: Record, layouts: Layouts, request: RequestEntry, leaf: str | None = None
 ) -> Page:
-    """A page in front of a request that was never answered, or at `leaf`, with everything pinned,
-    set or changed since then."""
+    """Return a page in front of a request that was never answered, or at `leaf`, with everything
+    pinned, set or changed since then.
+    """
     since = record.since(request.id)
     return _page_at(leaf or record.before(request), record, layouts, since, request.target)
 
@@ -115,7 +121,7 @@ def page_beside(
 def _page_at(
     leaf: str, record: Record, layouts: Layouts, since: Sequence[Entry], target: str
 ) -> Page:
-    """A page at `leaf`, with everything pinned, set or changed by the entries `since`."""
+    """Return a page at `leaf`, with everything pinned, set or changed by the entries `since`."""
     state = record.state
     page = record.page(record.state_at(leaf))
     assembler = layouts.assembler_for(layouts.book.find(target), state.settings.promotion)
@@ -124,7 +130,9 @@ def _page_at(
 
 
 def unsent_question(state: State) -> str | None:
-    """The id of a question at the end that has no request; None if there is no such question."""
+    """Return the id of a question at the end that has no request; None if there is no such
+    question.
+    """
     cached = state.envelope.cached
     if state.turn.start is None or state.turn.start != len(cached) - 1:
         return None
@@ -135,13 +143,13 @@ def unsent_question(state: State) -> str | None:
 def carry_over(
     page: Page, since: Sequence[Entry], items: ItemVersions, assembler: Assembler
 ) -> None:
-    """Writes the entries `since` the unanswered request again, for the branch of `page`."""
+    """Write the entries `since` the unanswered request again, for the branch of `page`."""
     for entry in since:
         if isinstance(entry, LabelEntry | InfoEntry | LeafEntry | CustomEntry):
-            # These concern the tree, or no context at all: they apply where they stand.
+            # These entries concern the tree, or are in no context: they apply on any branch.
             continue
         if isinstance(entry, TransformEntry) and entry.transformer == BOUNDARY:
-            # Its layout was for the other branch; this one is laid out for itself.
+            # Its layout was for the other branch; this one gets a layout of its own.
             reason = "; ".join(filter(None, map(op_reason, entry.patch.ops)))
             consolidate(page, assembler, reason)
             continue
@@ -150,12 +158,12 @@ def carry_over(
                 page.write(ItemEntry, item=items[key])
         fields = {name: getattr(entry, name) for name in entry.__struct_fields__}
         page.write(type(entry), **{k: v for k, v in fields.items() if k not in _PLACE})
-    # The next request may in turn be left; these entries are not.
+    # The next request may be left as a branch in turn; these entries are not.
     page.began_at = page.state.leaf
 
 
 def _items_of(entry: Entry) -> list[tuple[ItemId, str]]:
-    """The item versions that an entry refers to, whose contents it needs."""
+    """Return the item versions that an entry refers to and whose contents it needs."""
     match entry:
         case PinEntry(item=item, version=version, pinned=True):
             return [(item, version)]
@@ -166,8 +174,9 @@ def _items_of(entry: Entry) -> list[tuple[ItemId, str]]:
 
 
 def page_at(record: Record, layouts: Layouts, leaf: str) -> Page:
-    """A page at `leaf`, an entry of any branch, where something is asked again; without an answer,
-    the session returns to where it is."""
+    """Return a page at `leaf`, an entry of any branch, where a question is asked again; without an
+    answer, the session returns to its current position.
+    """
     page = record.page(record.state_at(leaf))
     now = record.state
     came_from = now.requests.left or now.leaf
@@ -182,7 +191,7 @@ def page_at(record: Record, layouts: Layouts, leaf: str) -> Page:
 
 
 def _is_wish(entry: Entry, then: State, now: State) -> bool:
-    """Whether an entry of the branch that is left is a person's choice about the session."""
+    """Return whether an entry of the abandoned branch is a person's choice about the session."""
     match entry:
         case SettingsEntry() | ModelEntry() | IncludeEntry() | AdoptEntry() | PinEntry():
             return True
@@ -195,13 +204,14 @@ def _is_wish(entry: Entry, then: State, now: State) -> bool:
 
 
 def last_use(record: Record, state: State) -> float:
-    """When the last request on the path of `state` was last sent as the beginning of another one; 0
-    if it was not sent since. A cache that lives for a while is renewed by that."""
+    """Return the time when the last request on the path of `state` was last sent as a prefix of
+    another request; 0 if that never happened. Each use renews a cache with a limited lifetime.
+    """
     sent = state.requests.sent
     if sent is None:
         return 0.0
     used_at = 0.0
-    # How much of it each later request began with, for those that began with any.
+    # The length of the prefix that each later request shared with it, if any.
     shared = {sent.id: sent.cached_run}
     requests: dict[str, RequestEntry] = {}
     for entry in record.entries.values():

@@ -1,6 +1,6 @@
-"""Layouts for each target: assemblers, room, and the last prompt sent.
+"""Keeps the layout for each target: its assembler, its room, and the last prompt sent.
 
-All of it can be rebuilt from the journal; it is kept so that a turn only costs what it adds.
+All of it can be rebuilt from the journal; it is kept so that a turn costs only what it adds.
 """
 
 from typing import get_args
@@ -46,7 +46,7 @@ class Layouts:
         self.book = book
         self._record = record
         self._assembler: Assembler | None = None
-        # The name of the counter, and what determines the layout.
+        # The name of the counter, and everything that determines the layout.
         self._assembled_for: tuple[str, Layout] | None = None
         self._sent: SentPrompt | None = None
         self._sent_for: str | None = None
@@ -58,8 +58,9 @@ class Layouts:
     def assembler_for(
         self, target: Target, promotion: Promotion, renderer: int | None = None
     ) -> Assembler:
-        """The assembler of requests to `target`; by default with the session's current renderer,
-        and without pictures if the target cannot see them."""
+        """Return the assembler for requests to `target`; by default with the session's current
+        renderer, and without pictures if the target does not support them.
+        """
         renderer = renderer or renderer_in(self._record.state)
         layout = layout_for(
             promotion,
@@ -82,42 +83,43 @@ class Layouts:
         return self._assembler
 
     def rebuild(self, request: RequestEntry) -> Prompt:
-        """The prompt of a request, as it would be sent today."""
+        """Return the prompt of a request, as it would be sent today."""
         state = self._record.state_at(request.id)
         target = self.book.find(request.target)
         layout = layout_of(request, target.wire, state.session)
         return assemble_turn(state, self._assembler_of(layout, target))
 
     def is_as_recorded(self, request: RequestEntry, prompt: Prompt) -> bool:
-        """Whether a rebuilt prompt equals the recorded one, on its wire."""
+        """Return whether a rebuilt prompt equals the recorded one, in its wire format."""
         target = self.book.find(request.target)
         if _wire_change(request, request.wire or target.wire, target):
             return False
         return other_digests(request, prompt, self._record.entries) is None
 
     def room(self, target: Target, state: State) -> Budget:
-        """The room for a request. A provider's report never moves an exact count, and only ever
-        reduces the room of an estimate: a provider that reports too little must not be sent more
-        than fits."""
+        """Return the room for a request. A provider's report never changes an exact count, and can
+        only reduce an estimate: a provider that reports too little must not be sent more than fits.
+        """
         factor = max(1.0, state.calibration.get(target.name, 1.0))
         if factor > 1.0 and self.book.counter(target).exact:
             factor = 1.0
         return make_budget(state.settings, target, options_for_request(state).max_tokens, factor)
 
     def remember(self, request: RequestEntry, prompt: Prompt) -> None:
-        """Notes that `prompt` was sent for `request`."""
+        """Record that `prompt` was sent for `request`."""
         wire = request.wire or self.book.find(request.target).wire
         layout = layout_of(request, wire, self._record.state.session)
         self._sent, self._sent_for = SentPrompt(prompt=prompt, layout=layout), request.id
-        # Not today's state: something other than the answer may have arrived since.
+        # Not today's state: entries other than the answer may have been added since then.
         state = self._record.requested_state
         self._sent_at = None
         if state is not None and _is_laid_out(state, request) and not state.once:
             self._sent_at = (state.envelope, state.turn.start or 0)
 
     def last_sent(self, base: State, assembler: Assembler, target: Target) -> SentPrompt | None:
-        """The last request known to be sent on this path, to compare the next one to `target`
-        with."""
+        """Return the last request known to have been sent on this path, for comparison with the
+        next one to `target`.
+        """
         last = base.requests.sent
         if last is None:
             return None
@@ -132,11 +134,11 @@ class Layouts:
         return sent
 
     def _recall(self, last: RequestEntry, assembler: Assembler) -> None:
-        """Rebuilds the prompt of the last request, to compare it with the record."""
+        """Rebuild the prompt of the last request, to compare it with the record."""
         state = self._as_sent(last) or self._record.state_at(last.id)
         wires: tuple[str, ...] = (last.wire,)
         if not last.wire:
-            # The record does not say which one: it is the one that gives the recorded bytes.
+            # The record does not name the layout: it is the one that reproduces the recorded bytes.
             today = self.book.find(last.target).wire
             wires = (today, *(wire for wire in get_args(WireName) if wire != today))
         trials = (self._make_again(last, wire, state, assembler) for wire in wires)
@@ -149,7 +151,7 @@ class Layouts:
     def _make_again(
         self, last: RequestEntry, wire: str, state: State, assembler: Assembler
     ) -> SentPrompt:
-        # Laid out as it was then: the settings may have changed since.
+        # Laid out as it was at the time: the settings may have changed since then.
         layout = layout_of(last, wire, state.session)
         if assembler.layout != layout:
             target = self.book.find(last.target)
@@ -168,7 +170,7 @@ class Layouts:
         )
 
     def _find_cause(self, last: RequestEntry) -> Boundary | None:
-        """Why a request is not rebuilt as it was recorded; None if the journal was changed."""
+        """Return why a request cannot be rebuilt as recorded; None if the journal was changed."""
         header = self._record.state.session
         renderer = last.renderer or header.renderer
         if renderer not in RENDERERS:
@@ -181,8 +183,9 @@ class Layouts:
         return None
 
     def _as_sent(self, last: RequestEntry) -> State | None:
-        """The state that the last request was laid out from, if opening the session met it, or a
-        snapshot says how to get it."""
+        """Return the state from which the last request was laid out, if it was replayed when the
+        session was opened or a snapshot describes it.
+        """
         state = self._record.sent_state
         if state is not None and _is_laid_out(state, last):
             return state
@@ -200,10 +203,11 @@ class Layouts:
         return replace(state, envelope=envelope, turn=turn)
 
     async def keep_snapshot(self, *, least: int, share: float = 0.0, is_new: bool = False) -> None:
-        """Stores a snapshot for reopening the session, if it is worth it. Reading a session leaves
-        its file as it is, unless the session `is_new`."""
+        """Store a snapshot for reopening the session, if it is worth its cost. Reading a session
+        does not change its file, unless the session `is_new`.
+        """
         record = self._record
-        # Not while a request is open: leaving it means going back in front of it.
+        # Not while a request is open: abandoning it goes back to the state in front of it.
         if record.state.requests.open is not None:
             return
         is_checkpoint_due = (record.has_written or is_new) and record.is_checkpoint_due
@@ -218,8 +222,9 @@ class Layouts:
             await record.keep_snapshot(frozen)
 
     def _describe_sent(self, state: State) -> SentLayout | None:
-        """How to get from the envelope of `state` to the last one sent; only if it was appended to
-        since, and nothing else."""
+        """Return how to get from the envelope of `state` to the last one sent, if it was only
+        appended to since then.
+        """
         if (
             self._sent_at is None
             or state.requests.sent is None
@@ -243,16 +248,18 @@ class Layouts:
         )
 
     def judge(self, state: State, request: RequestEntry, reply: Reply) -> CacheVerdict:
-        """The meaning of the provider's cache figures, and its own remarks about them."""
+        """Return the verdict on the provider's cache figures, and the provider's own remarks about
+        them.
+        """
         usage = reply.usage
         target = self.book.find(request.target)
         last = state.requests.sent
         rules, warm = cache_rules(state.settings, target), request.context.warm
-        # The provider's count over ours: the most accurate factor for this request.
+        # The provider's count divided by ours: the most accurate factor for this request.
         factor = usage.input / request.tokens if usage.input and request.tokens else 1.0
         agreement = request.context.agreement
         if rules.keeps_answers and last and last.cache_key not in ("", request.cache_key):
-            # A fork: the memory of a server belongs to one session, and has nothing from another.
+            # A fork: a local server keeps the memory of one session only, and nothing from another.
             agreement = replace(agreement, first=True)
         verdict = judge_cache(
             agreement,
@@ -276,15 +283,16 @@ class Layouts:
 
 
 def _is_laid_out(state: State, request: RequestEntry) -> bool:
-    """Whether `request` is the one that was laid out from `state`."""
+    """Return whether `request` is the one laid out from `state`."""
     return state.requests.open is not None and state.requests.open.id == request.id
 
 
 def _hidden_pictures(
     last: RequestEntry, sent: SentPrompt, assembler: Assembler, target: Target
 ) -> Boundary | None:
-    """Why words stand for pictures that the same model was sent, or the other way round: more is
-    known about the model by now."""
+    """Return why words replace pictures that were sent to the same model before, or the reverse:
+    more is known about the model now.
+    """
     if last.hides_pictures == assembler.layout.hides_pictures or last.target != target.name:
         return None
     if not any(_is_picture(segment) for segment in sent.prompt):
@@ -295,7 +303,7 @@ def _hidden_pictures(
 
 
 def _is_picture(segment: Segment) -> bool:
-    """Whether a segment is a picture, or the words that stand for one."""
+    """Return whether a segment is a picture, or the words that replace one."""
     content = segment.content
     return isinstance(content, Image) or (
         isinstance(content, Text) and content.text.strip() == UNSEEN_PICTURE
@@ -303,8 +311,9 @@ def _is_picture(segment: Segment) -> bool:
 
 
 def _describe_options(state: State) -> list[str]:
-    """The options that changed since the last request with a reason, and that reason: some
-    providers keep separate caches for them."""
+    """Return the options that changed since the last request for a recorded reason, and that
+    reason: some providers keep separate caches for them.
+    """
     changed = find_changed_options(state.requests.sent_options, options_for_request(state))
     if state.requests.sent is None or not changed:
         return []
@@ -317,7 +326,9 @@ def _describe_options(state: State) -> list[str]:
 
 
 def _wire_change(last: RequestEntry, wire: str, target: Target) -> Boundary | None:
-    """Why the same segments are other bytes on the wire than those of a request over `wire`."""
+    """Return why the same segments have different bytes on the wire than in a request over
+    `wire`.
+    """
     if wire != target.wire:
         reason = f"{target.name} is sent over the wire of {target.wire}, and was over {wire}"
     elif last.wire_form != WIRE_FORM:
@@ -330,9 +341,10 @@ def _wire_change(last: RequestEntry, wire: str, target: Target) -> Boundary | No
 
 
 def _held(state: State, rules: CacheRules) -> int | None:
-    """What a provider has of the last request, by its own count: what it reported as read and
-    written, where it does so at markers. One that caches answers has all of it and the answer,
-    except for the last token, which was generated and never read."""
+    """Return how many tokens of the last request a provider has cached, by its own count: those
+    reported as read and written, if its cache uses markers. A provider that caches answers has the
+    whole request and the answer, except for the last token, which was generated and never read.
+    """
     last, usage = state.requests.sent, state.requests.sent_usage
     if rules.explicit and usage is not None:
         return usage.cached + usage.written or None

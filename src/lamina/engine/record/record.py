@@ -1,6 +1,6 @@
-"""A session's memory of its journal.
+"""Keeps a session's journal entries and current state in memory.
 
-Law: the state only moves on when the store has kept the entries; a failed append changes nothing.
+Law: the state advances only after the store has kept the entries; a failed append changes nothing.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -26,7 +26,7 @@ from lamina.errors import JournalError, NoSuchEntry, TurnStateError
 
 
 class Record:
-    """An open journal, the entries read and written, and the state they result in."""
+    """An open journal, the entries read and written, and the resulting state."""
 
     def __init__(self, opened: OpenJournal, clock: Clock) -> None:
         journal = opened.journal
@@ -35,10 +35,10 @@ class Record:
         self.clock = clock
         self.entries = opened.entries
         self.snapshot: Snapshot | None = thaw(journal)
-        # The state that the last request was laid out from, if opening passed it.
+        # The state from which the last request was laid out, if the opening replay passed it.
         self.sent_state: State | None = None
-        # The state that the open request was laid out from, if it was opened or written here. Until
-        # the answer arrives, the state moves on with whatever a person does.
+        # The state from which the open request was laid out, if it was opened or written here.
+        # Until the answer arrives, a person's changes continue to advance the state.
         self.requested_state: State | None = None
         damage = list(journal.damage)
         state = self.snapshot.state if self.snapshot else None
@@ -60,11 +60,11 @@ class Record:
         return self.state.session.session
 
     def path(self, entry: str) -> tuple[Entry, ...]:
-        """The entries from the header to `entry`."""
+        """Return the entries from the header to `entry`."""
         return path_to(entry, self.entries)
 
     def state_at(self, entry: str) -> State:
-        """The state at `entry`; computed from the snapshot if that is on the path."""
+        """Return the state at `entry`; computed from the snapshot if that is on the path."""
         start = self.snapshot.state if self.snapshot else None
         path = self._back(entry, start.leaf if start else "")
         if start is None or (path[0].parent if path else entry) != start.leaf:
@@ -72,21 +72,26 @@ class Record:
         return close_answered_request(replay_repaired(path, start)[0])
 
     def message_of(self, request: RequestEntry) -> MessageEntry | None:
-        """The question or the results that a request was made for; None if its line is lost."""
+        """Return the question or the results that a request was made for; None if that line is
+        lost.
+        """
         own = self._back(request.id, self.before(request))
         return next((entry for entry in own if isinstance(entry, MessageEntry)), None)
 
     def since(self, entry: str) -> tuple[Entry, ...]:
-        """The entries of the active path behind `entry`, which is on it."""
+        """Return the entries of the active path behind `entry`, which is on it."""
         return self._back(self.state.leaf, entry)
 
     def _back(self, leaf: str, until: str) -> tuple[Entry, ...]:
-        """The entries from `leaf` back to the one behind `until`, or to the header, in order."""
+        """Return the entries from `leaf` back to the one behind `until`, or to the header, in
+        order.
+        """
         return walk_back(self.entries, leaf, until)
 
     def before(self, request: RequestEntry) -> str:
-        """The entry in front of everything written for a request; if that is lost, the last entry
-        before it at which a turn was over."""
+        """Return the entry in front of everything written for a request; if that entry is lost, the
+        last earlier entry at which a turn was over.
+        """
         if request.before in self.entries:
             return request.before
         path = self.path(request.id)[:-1]
@@ -94,7 +99,7 @@ class Record:
         return next(over, path[0].id)
 
     def find(self, entry: str) -> Entry:
-        """The entry with that id, with or without leading zeros.
+        """Return the entry with that id, with or without leading zeros.
 
         Raises:
             NoSuchEntry: no entry matches, or several do.
@@ -107,15 +112,17 @@ class Record:
         return self.entries[near[0]]
 
     def page(self, state: State | None = None) -> Page:
-        """A blank page at the session's leaf, or at `state`. Nothing on it is stored
-        automatically."""
+        """Return a blank page at the session's leaf, or at `state`. Nothing on it is stored
+        automatically.
+        """
         first, now = self._opened.last + 1, self.clock.now()
         return Page(state or self.state, at=now, mint=lambda ahead: mint_id(first + ahead))
 
     @property
     def is_settled(self) -> bool:
-        """Whether the last turn is over: no request is open, no call waits, no question stands
-        unsent."""
+        """Whether the last turn is over: no request is open, no call is waiting, and no question is
+        unsent.
+        """
         state = self.state
         return (
             state.requests.open is None and state.turn.start is None and not awaits_results(state)
@@ -139,21 +146,23 @@ class Record:
             raise JournalError(f"session {self.id!r} is closed; open it again")
 
     async def write(self, kind: type[EntryBase], /, **fields: Any) -> None:
-        """Appends one entry."""
+        """Append one entry."""
         async with self.writing() as page:
             page.write(kind, **fields)
 
     @asynccontextmanager
     async def writing(self, state: State | None = None) -> AsyncIterator[Page]:
-        """A page at the session's leaf, or at `state`, that is stored in one append at the end. If
-        anything is raised before that, a cancellation included, nothing is stored."""
+        """Yield a page at the session's leaf, or at `state`, that is stored in one append at the
+        end. If the block raises or is cancelled, nothing is stored.
+        """
         page = self.page(state)
         yield page
         await self.keep(page.written, page.state)
 
     async def keep(self, entries: Sequence[Entry], state: State) -> None:
-        """Appends, and only then moves on. A cancellation cannot separate the two: a store ignores
-        cancellation once it has begun to write, and nothing is awaited in between."""
+        """Append the entries, then advance the state. A cancellation cannot separate the two: a
+        store ignores cancellation once it has begun to write, and nothing is awaited in between.
+        """
         if not entries:
             return
         await self._opened.append(entries)
@@ -164,8 +173,9 @@ class Record:
         log_entries(self.id, entries)
 
     def is_snapshot_due(self, least: int, share: float) -> bool:
-        """Whether a snapshot would save the next opening at least `least` bytes of reading, and
-        `share` of the whole, so that its cost per turn is small."""
+        """Return whether a snapshot would save the next opening at least `least` bytes of reading,
+        and `share` of the whole, so that its cost per turn is small.
+        """
         size = self._opened.since_snapshot
         if size is None or self.damage:
             return False
@@ -189,8 +199,9 @@ class Record:
             await self._opened.keep_checkpoint(frozen)
 
     async def read_ahead(self) -> None:
-        """Lets the store fetch the contents of a request, where looking them up would mean
-        waiting."""
+        """Let the store fetch the contents of a request in advance if looking them up would
+        block.
+        """
         if self.snapshot is not None:
             await self._opened.read_ahead(self.snapshot.origins())
 

@@ -1,7 +1,8 @@
-"""A session's state as bytes, so that opening it again need not replay it.
+"""Stores a session's state as bytes, so that reopening it needs no replay.
 
-Law: a snapshot equals what a replay would give, or it is not used; everything in it can be rebuilt
-from the journal. Messages and items are not in it but looked up in the journal when needed.
+Law: a snapshot that differs from the replayed state is not used; everything in it can be rebuilt
+from the journal. Messages and items are not part of it: they are looked up in the journal when
+needed.
 """
 
 from array import array
@@ -37,15 +38,16 @@ from lamina.errors import JournalError
 # Increased whenever a fold changes its meaning.
 VERSION = f"{FORMAT}/{RENDERER}/13"
 
-# Where a message comes from: its entry, its entry without context, or this snapshot.
+# The source of a message: its entry, its entry without context, or this snapshot.
 _AS_ENTRY, _BARE, _INLINE = range(3)
-# How many of the latest messages are looked at before a request is made.
+# How many of the latest messages are looked up before a request is made.
 _LATEST = 32
 
 
 def _without(kind: type[Struct], *names: str, **types: Any) -> Any:
-    """A struct with the fields of `kind` except `names`, which are looked up or stored separately.
-    `types` are those of fields that are written as another type."""
+    """Return a struct type with the fields of `kind` except `names`, which are looked up or stored
+    separately. `types` are the types of fields that are written as another type.
+    """
     hints = get_type_hints(kind) | types
     fields = [(name, hints[name]) for name in kind.__struct_fields__ if name not in names]
     return msgspec.defstruct(f"_{kind.__name__}", fields, kw_only=True)
@@ -58,7 +60,9 @@ _Requests = _without(LastRequests, "open", "sent")
 
 
 class SentLayout(Struct, frozen=True, kw_only=True, array_like=True):
-    """How to lay out the last request that was sent: today's envelope, without later additions."""
+    """A description of how to lay out the last request that was sent: today's envelope, without
+    later additions.
+    """
 
     request: str
     messages: int
@@ -68,8 +72,9 @@ class SentLayout(Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class _Head(Struct, frozen=True, kw_only=True, array_like=True):
-    """The small parts, which change every time. The totals of history were counted with `counter`
-    for `layout`, if there are any."""
+    """The small parts, which change on every turn. The history totals, if any, were counted with
+    `counter` for `layout`.
+    """
 
     version: str
     open_request: str
@@ -84,8 +89,9 @@ class _Head(Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class _Frozen(Struct, frozen=True, kw_only=True, array_like=True):
-    """The parts of a snapshot: byte strings, so that a store can keep the new bytes of each. The
-    later ones grow at their ends as a session goes on: records in a row, words, digests."""
+    """The parts of a snapshot as byte strings, so that a store can keep only the new bytes of each.
+    The later ones grow at the end as a session continues: concatenated records, words, digests.
+    """
 
     head: bytes
     state: bytes
@@ -102,8 +108,9 @@ class _Frozen(Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class _Origin(Struct, frozen=True):
-    """Where the messages of a chain are loaded from: how each is stored, and the number of its
-    entry, or its place in `inline`."""
+    """The sources from which a chain's messages are loaded: how each is stored, and its entry's
+    number or its position in `inline`.
+    """
 
     kinds: bytes
     numbers: "array[int]"
@@ -111,7 +118,7 @@ class _Origin(Struct, frozen=True):
 
 
 class _Totals(Struct, frozen=True, kw_only=True):
-    """The totals of history, and what they were counted for."""
+    """The history totals, and what they were counted for."""
 
     counter: str
     layout: Layout
@@ -119,8 +126,9 @@ class _Totals(Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
-    """A stored state, with the totals of its history, and the entries behind it on the path to
-    where the session continues."""
+    """A stored state, with its history totals, and the entries behind it on the path to the
+    session's current position.
+    """
 
     state: State
     behind: tuple[Entry, ...] = ()
@@ -128,14 +136,16 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     totals: _Totals | None = None
 
     def origins(self) -> Iterator[str]:
-        """The ids of all entries that the state looks up when it is sent: messages and items."""
+        """Return the ids of all entries that the state looks up when it is sent: messages and
+        items.
+        """
         messages = self.state.envelope.cached.origin
         if messages is not None and isinstance(origin := messages.origin, _Origin):
             yield from _ids_of(origin.kinds, origin.numbers)
         yield from self.state.library.item_entries.values()
 
     def restore(self, assembler: Assembler, counter: str) -> None:
-        """Gives an assembler the totals of history, if they are its own."""
+        """Set an assembler's history totals, if they were counted for it."""
         totals = self.totals
         if totals and (totals.counter, totals.layout) == (counter, assembler.layout):
             assembler.thaw(totals.record, self.state.envelope.cached, self.state.library.items)
@@ -148,7 +158,7 @@ def freeze(
     assembler: Assembler | None = None,
     counter: str = "",
 ) -> bytes:
-    """The snapshot of `state`."""
+    """Return the snapshot of `state`."""
     cached = state.envelope.cached
     origin = _describe(cached, entries)
     record = assembler.freeze(cached) if assembler else None
@@ -174,7 +184,7 @@ def freeze(
         inline=b"".join(map(msgspec.msgpack.encode, origin.inline)),
         items=b"".join(map(msgspec.msgpack.encode, items)),
         kinds=origin.kinds,
-        # As differences: they are small and alike, so that they compress well.
+        # As differences: these are small and similar, so they compress well.
         numbers=array("q", map(sub, origin.numbers, chain((0,), origin.numbers))).tobytes(),
         segments=record.segments if record else b"",
         tokens=record.tokens if record else b"",
@@ -189,7 +199,7 @@ def _encode(kind: Any, value: Struct) -> bytes:
 
 
 def _describe(cached: Chain[Message], entries: Mapping[str, Entry]) -> _Origin:
-    """Where each message comes from."""
+    """Return the source of each message."""
     kinds, numbers, inline = bytearray(), array("q"), []
     known = 0
     if (messages := cached.origin) and isinstance(origin := messages.origin, _Origin):
@@ -220,8 +230,9 @@ def _bare(message: Message) -> Message:
 
 
 def first_origins(journal: Journal) -> Iterator[str]:
-    """The ids of the entries that reopening a session looks up at once: its last requests, its
-    items and the latest messages."""
+    """Return the ids of the entries that reopening a session looks up at once: its last requests,
+    its items and the latest messages.
+    """
     try:
         frozen = msgspec.msgpack.decode(journal.snapshot, type=_Frozen)
         head = msgspec.msgpack.decode(frozen.head, type=_Head)
@@ -240,7 +251,7 @@ def _ids_of(kinds: bytes, numbers: "array[int]") -> Iterator[str]:
 
 
 def _read_records(data: bytes, count: int, kind: Any) -> Any:
-    """Records that stand behind one another: the contents of an array without its length."""
+    """Return concatenated records: the contents of an array without its length."""
     array_head = b"\xdd" + count.to_bytes(4, "big")
     return msgspec.msgpack.decode(array_head + data, type=tuple[kind, ...])
 
@@ -252,7 +263,9 @@ def _numbers_of(frozen: _Frozen) -> "array[int]":
 
 
 def thaw(journal: Journal) -> Snapshot | None:
-    """The snapshot stored for the journal; None if there is none, or if it cannot be used."""
+    """Return the snapshot stored for the journal; None if there is none, or if it cannot be
+    used.
+    """
     if not journal.snapshot:
         return None
     try:
@@ -307,8 +320,9 @@ def _totals(frozen: _Frozen, head: _Head) -> _Totals | None:
 
 
 def _path_behind(leaf: str, journal: Journal) -> tuple[Entry, ...] | None:
-    """What stands behind `leaf` on the way to where the session goes on; None if the way does not
-    lead past it."""
+    """Return the entries behind `leaf` on the path to the session's current position; None if that
+    path does not pass through it.
+    """
     since = {entry.id: entry for entry in journal.since}
     path: list[Entry] = []
     at = journal.leaf

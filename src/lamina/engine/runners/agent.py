@@ -1,11 +1,11 @@
-"""An agent: runs the tools that the model calls and asks again, until the model answers or the
-requests are used up.
+"""Runs an agent: executes the tools that the model calls and asks again, until the model answers or
+the request limit is reached.
 
-Laws: messages that a person sends in the meantime come with the next request; results that exist by
-then stay. The searches of a turn share one numbering of sources, and its answer orders its
-citations by first mention. What a search found is written down before its result, so that a resumed
-turn continues with the same numbers. A tool that was removed from the session is not offered; one
-that a host withholds is reported once.
+Laws: messages that a person sends in the meantime are sent with the next request; existing results
+stay. The searches of a turn share one numbering of sources, and its answer orders its citations by
+first mention. Search findings are written down before the search result, so that a resumed turn
+continues with the same numbers. A tool that was removed from the session is not offered; a tool
+withheld by a host is reported once.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ from lamina.errors import UsageError
 
 
 class TurnSearches:
-    """A tool host around another one, for the calls in the answer to `request`."""
+    """A wrapper around a tool host, for the calls in the answer to `request`."""
 
     def __init__(self, host: ToolHost, run: RunContext, request: str) -> None:
         self._host = host
@@ -85,7 +85,7 @@ class ToolList:
                 await self._run.warn(f"{tool.what}: {tool.detail}")
 
     async def find(self, call: ToolCall) -> tuple[str, OfferedTool | None]:
-        """The name of the tool that a call is for, and the tool if it exists."""
+        """Return the name of the tool that a call is for, and the tool if it exists."""
         if intended_call(call, by_name := self.by_name).name not in by_name:
             await self.refresh()
             by_name = self.by_name
@@ -94,8 +94,9 @@ class ToolList:
 
 
 class AgentMode(RunMode):
-    """`follow` handles a message that was sent in the meantime; without it, the message is asked
-    with the tools of the turn it arrived in."""
+    """An agent. `follow` handles a message that was sent in the meantime; without it, the message
+    is asked with the tools of the turn in which it arrived.
+    """
 
     def __init__(
         self,
@@ -123,7 +124,7 @@ class AgentMode(RunMode):
         self, text: str, attach: Iterable[Attachable] = (), target: str | None = None
     ) -> Turn:
         attach = with_composer(text, attach)
-        # A message sent in the meantime goes to the target of the current turn.
+        # A message sent in the meantime is sent to the target of the current turn.
         target = target or self._run.target
         return await self._run.prepare(text, attach, target, toolset=self._tools.toolset)
 

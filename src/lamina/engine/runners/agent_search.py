@@ -1,7 +1,8 @@
-"""The rules, references and tools of an agent that a question would choose if it were asked now.
+"""Finds the rules, references and tools of an agent that a question would choose if it were asked
+now.
 
-Laws: the choice is made as in a session, by the same functions; nothing is asked, written or run
-for it. As with a question, items that a person removed from the session are not there.
+Laws: items are chosen by the same functions as in a session; nothing is asked, written or run. As
+with a question, items that a person removed from the session are left out.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from lamina.engine.sources.item_search import IndexSearch, SearchResult, SelectOptions
 
 
-# How an item found by search itself, not brought along, got in.
+# How an item got in that was found by search itself, not brought along by another item.
 SEARCHED_ORIGINS = ("search", "lexical")
 
 
@@ -53,9 +54,10 @@ async def choose_candidates(
     top: int | None = None,
     progress: Progress | None = None,
 ) -> AgentChoice:
-    """What a question would choose from the candidates: by their settings, by a preset, or just the
-    `top` best. `count` counts tokens."""
-    # numpy takes time to load, and is only needed for a search.
+    """Return the candidates that a question would choose: by their settings, by a preset, or just
+    the `top` best. `count` counts tokens.
+    """
+    # numpy takes time to load, and is needed only for a search.
     from lamina.engine.sources.item_search import IndexSearch, SelectOptions, select_candidates
 
     warnings: list[str] = []
@@ -78,14 +80,14 @@ async def choose_candidates(
 
 
 def sum_tokens(items: Sequence[ChosenItem], candidates: Candidates) -> dict[str, int]:
-    """The tokens of what search chose, and of what is included anyway."""
+    """Return the tokens of the items chosen by search, and of those included anyway."""
     anyway = [item for item in items if not item.origin or item.item in candidates.whole_pool]
     always = sum(item.tokens for item in anyway)
     return {"tokens": sum(item.tokens for item in items) - always, "always": always}
 
 
 def _sizes(candidates: Candidates, count: Callable[[str], int]) -> dict[str, int]:
-    """About how many tokens each takes; for a tool, those of its description."""
+    """Return the approximate size of each item in tokens; for a tool, that of its description."""
     sizes = {
         str(candidate.document.id): count("\n".join(candidate.document.chunks))
         for candidate in candidates.candidates
@@ -118,7 +120,7 @@ async def _near(
     search: "IndexSearch",
     results: "Sequence[SearchResult]",
 ) -> tuple[NearMiss, ...]:
-    """The best of what was not chosen: of rules and references, and of tools."""
+    """Return the best items that were not chosen: of rules and references, and of tools."""
     from lamina.engine.sources.item_search import find_lacking, rank_candidates
 
     misses: list[NearMiss] = []
@@ -134,7 +136,7 @@ async def _near(
         rest = [result for result in ranking if result.id not in chosen][:RUNNERS_UP]
         lacking = None
         if options.top is not None:
-            # Just the best of everything, whatever the settings say.
+            # Just the best of all items, whatever the settings require.
             settings = SearchSettings(top_n=options.top, floor=-1.0, include_score=1.0)
             taken = options.top
         else:
@@ -156,8 +158,9 @@ def near_miss(
     *,
     taken: int | None = None,
 ) -> NearMiss:
-    """Something that was not chosen, and how far it missed. `taken` is how many others were chosen,
-    if that is known."""
+    """Return an item that was not chosen, with its distance from the threshold. `taken` is how many
+    others were chosen, if that is known.
+    """
     kind, key = str(kind_of(ItemId(item))), key_of(ItemId(item))
     server, slash, name = key.partition("/") if kind == "tool" else ("", "", key)
     if score is not None and score <= how.floor:
@@ -165,7 +168,7 @@ def near_miss(
     elif lacking is not None:
         why = lacking.verdict
     elif taken is not None and taken < how.top_n:
-        # There was still a place for it, but it did not get that far.
+        # There was still room for it, but its score was too low.
         why = f"others fit better: no text of it is among the {how.top_k} that fit best"
     elif taken is None:
         why = "others fit better"
@@ -201,7 +204,8 @@ async def search_session(
     preset: Preset | None,
     top: int | None,
 ) -> AgentChoice:
-    """What a question would choose from the session's rules and references and from a toolset.
+    """Return the items that a question would choose from the session's rules and references and
+    from a toolset.
 
     Raises:
         ExtraMissing: search is not installed.
@@ -251,7 +255,7 @@ def _check_kinds(kinds: object) -> None:
 
 
 async def _gather(session: Session, toolset: Toolset) -> Candidates:
-    """The candidates of a session in its current state."""
+    """Return the candidates of a session in its current state."""
     core, state, settings = core_of(session), session.state, session.settings
     target = session.target()
     guides = await core.turns.tools.selector.guides(state)

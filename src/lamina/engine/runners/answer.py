@@ -1,7 +1,8 @@
-"""The results of a runner: an answer with its sources and cost, or a preview of the request.
+"""Defines the results of a runner: an answer with its sources and cost, or a preview of the
+request.
 
-Law: a preview asks no model and runs no tool; so for a planned question only the request for the
-plan can be shown.
+Law: a preview asks no model and runs no tool; for a planned question, only the request for the plan
+can be shown.
 """
 
 from typing import Any, NoReturn
@@ -22,8 +23,9 @@ from lamina.errors import UsageError
 
 
 class CitedSource(Struct, frozen=True, kw_only=True):
-    """A part of a note that an answer cites as `[^number]`. `heading` is the trail it stands under,
-    `anchor` the innermost of these headings, `link` the note and heading in the form of a link."""
+    """A part of a note that an answer cites as `[^number]`. `heading` is the trail of headings
+    above it, `anchor` the innermost of these, `link` the note and heading in link format.
+    """
 
     number: int
     path: str
@@ -37,9 +39,10 @@ class CitedSource(Struct, frozen=True, kw_only=True):
 
 class Answer(Struct, frozen=True, kw_only=True):
     """The answer to a question. `turn` is its last request; `waiting_calls` need a decision before
-    the turn can continue. If notes were searched, `search_result` is what was found, `sources` are
+    the turn can continue. If notes were searched, `search_result` contains the hits, `sources` are
     those that the answer cites, and `text` uses their numbers; the journal keeps the model's own
-    numbers."""
+    numbers.
+    """
 
     ending: Ending
     text: str
@@ -56,7 +59,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 class Tally:
-    """What a run has used so far, and its warnings."""
+    """A run's usage so far, and its warnings."""
 
     def __init__(self) -> None:
         self.requests = 0
@@ -85,14 +88,14 @@ class Preview(Struct, frozen=True, kw_only=True):
 
 
 class PlanPreview(Struct, frozen=True, kw_only=True):
-    """The request for a plan; `body` is what is sent over the wire."""
+    """The request for a plan; `body` is the request as sent over the wire."""
 
     target: Target
     prompt: Prompt
     body: dict[str, Any]
     left_out: tuple[LeftOut, ...] = ()
     warnings: tuple[str, ...] = ()
-    # Its possible cost; None if unknown.
+    # Its maximum cost; None if unknown.
     cost_range: CostRange | None = None
 
 

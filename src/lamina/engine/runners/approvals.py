@@ -1,7 +1,8 @@
-"""Approvals: which calls need a person's decision, asking for it, and how long a decision holds.
+"""Handles approvals: which calls need a person's decision, how to ask for it, and how long it
+applies.
 
 Laws: a decision applies to the tool as it was shown; it expires when the tool's description
-changes. `Session.keep_decision` writes it down.
+changes. `Session.keep_decision` stores it.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ from lamina.engine.session.session_ports import Emit
 
 
 class WaitingCall(Struct, frozen=True, kw_only=True):
-    """A call that waits for a decision, and the tool it is for."""
+    """A call that waits for a decision, and its tool."""
 
     call: ToolCall
     tool: OfferedTool
@@ -28,15 +29,18 @@ class WaitingCall(Struct, frozen=True, kw_only=True):
 def needs_decision(
     tool: OfferedTool, policy: ApprovalPolicy, allowances: Mapping[ItemId, str]
 ) -> bool:
-    """Whether a person has to be asked; a call allowed for the session is not asked again while the
-    tool's description stays the same."""
+    """Return whether a person must be asked; a call allowed for the session is not asked about
+    again while the tool's description stays the same.
+    """
     if policy == "never" or allowances.get(tool.id) == tool.digest:
         return False
     return policy == "always" or tool.permission == "required"
 
 
 def holds(entry: DecisionEntry, tool: OfferedTool) -> bool:
-    """Whether a decision still applies to this tool: the allowed tool is the one that was shown."""
+    """Return whether a decision still applies to this tool: the allowed tool is the one that was
+    shown.
+    """
     return entry.decision == "deny" or (entry.tool, entry.digest) == (tool.id, tool.digest)
 
 
@@ -48,9 +52,9 @@ async def ask_person(
     *,
     planned: bool = False,
 ) -> Decision | None:
-    """A person's decision about a call, written down; None if there is no person to ask."""
+    """Return a person's decision about a call, and store it; None if there is no person to ask."""
     call, tool = waiting.call, waiting.tool
-    # Just allowed for the session, for another call made together with this one.
+    # Just allowed for the session, for another call of the same answer.
     if session.state.allowed.get(tool.id) == tool.digest:
         return "allow_session"
     await emit(ApprovalWanted(call=call, tool=tool))

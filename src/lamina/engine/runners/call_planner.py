@@ -1,6 +1,6 @@
-"""The planning call: which tools to run for a question, before it is answered.
+"""Makes the planning call, which chooses the tools to run for a question before it is answered.
 
-Laws: it is a request of its own and does not change the session. It sees the question as it was
+Laws: it is a request of its own and does not change the session. It contains the question as it was
 typed, the tools, and only the names and first words of attachments. It is counted like every
 request.
 """
@@ -37,7 +37,7 @@ from lamina.errors import ProviderError, WindowExceeded
 
 MAX_CALLS = 8
 ATTACHED = "attached"
-# How many attachments are listed, and how much of their text.
+# How many attachments are listed, and how much of their text is shown.
 MAX_ITEMS = 40
 SNIPPETS = 2
 SNIPPET_CHARACTERS = 200
@@ -45,7 +45,7 @@ _FRONTMATTER = re.compile(r"\A---[ \t]*\n.*?^---[ \t]*$\n?", re.DOTALL | re.MULT
 
 
 class PlannedCalls(Struct, frozen=True, kw_only=True):
-    """The calls of a plan, and its cost. `prompt` is the digest of the request for it."""
+    """The planned calls, and their cost. `prompt` is the digest of the request for the plan."""
 
     calls: tuple[ToolCall, ...]
     usage: Usage
@@ -54,8 +54,9 @@ class PlannedCalls(Struct, frozen=True, kw_only=True):
 
 
 def plan_key(session: Session) -> str:
-    """The key by which providers know a session's planning calls: their prefix is not the
-    session's."""
+    """Return the cache key for a session's planning calls: their prefix differs from the
+    session's.
+    """
     return f"{session.id}-plan"
 
 
@@ -74,8 +75,8 @@ class CallPlanner:
         target: Target,
         problems: str = "",
     ) -> PlannedCalls:
-        """The calls for a question, with ids of their own; `problems` says what was wrong with the
-        calls of an earlier plan.
+        """Return the calls for a question, with ids of their own; `problems` describes what was
+        wrong with the calls of an earlier plan.
 
         Raises:
             ProviderError, ReplyError: there is no plan.
@@ -95,7 +96,7 @@ class CallPlanner:
         )
 
     async def _send(self, provider: Provider, request: WireRequest) -> Reply:
-        """Asks for the plan, with its possible cost reserved."""
+        """Ask for the plan, with its maximum cost reserved."""
         core = core_of(self._session)
         core.turns.spending.begin_turn(early=True)
         call = ProviderCall(
@@ -121,7 +122,7 @@ class CallPlanner:
         return reply
 
     def price(self, request: WireRequest) -> RequestPrice:
-        """What determines the price of the planning call."""
+        """Return the values that determine the price of the planning call."""
         target, state = request.target, self._session.state
         scale = core_of(self._session).layouts.room(target, state).calibration
         tokens = round(request.prompt.tokens * scale)
@@ -142,7 +143,7 @@ class CallPlanner:
         target: Target,
         problems: str = "",
     ) -> WireRequest:
-        """The request, laid out from an envelope of its own."""
+        """Return the request, laid out from an envelope of its own."""
         state, layouts = self._session.state, core_of(self._session).layouts
         words = wording_in(state)
         system = [SystemPart(name="planner", text=words.planner.format(most=MAX_CALLS))]
@@ -174,7 +175,7 @@ class CallPlanner:
 def describe_problems(
     problems: Iterable[tuple[ToolCall, str]], right: Iterable[ToolCall], words: Wording
 ) -> str:
-    """The planner's feedback on its own plan: which calls cannot be run, and why."""
+    """Return the planner's feedback on its own plan: which calls cannot be run, and why."""
     wrong = [f"- {_describe_call(call)}: {one_line(why)}" for call, why in problems]
     planned = [f"- {_describe_call(call)}" for call in right]
     lines = ["[Your plan has calls that cannot be run:]", *wrong]
@@ -187,8 +188,10 @@ def _describe_call(call: ToolCall) -> str:
 
 
 def summarize_attached(items: Sequence[Item]) -> str:
-    """What a planner sees of attachments: titles, paths, and how each begins."""
-    # Items that an agent brings are sent in other ways, or do not concern the planner.
+    """Return a summary of the attachments for the planner: titles, paths, and the first words of
+    each.
+    """
+    # Items brought in by an agent are sent in other ways, or are irrelevant to the planner.
     members = [item for item in items if not is_member(item.id)]
     if not members:
         return ""
@@ -208,8 +211,8 @@ def _describe(item: Item) -> Iterator[str]:
 
 
 def _snippets(content: str) -> list[str]:
-    """The first words of the first paragraphs, each on one line."""
-    # Only the beginning of a long text is looked at.
+    """Return the first words of the first paragraphs, each on one line."""
+    # Only the beginning of a long text is examined.
     head = _FRONTMATTER.sub("", content[: 64 * SNIPPET_CHARACTERS], count=1)
     paragraphs = (" ".join(paragraph.split()) for paragraph in re.split(r"\n\s*\n", head))
     snippets = [

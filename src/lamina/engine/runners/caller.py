@@ -1,8 +1,9 @@
-"""Running the calls of one answer: which may run, with which arguments, and their results.
+"""Runs the calls of one answer: checks which may run and with which arguments, and stores their
+results.
 
 Laws: arguments are checked against the definition that was sent, not against today's. An error in a
-call is its result, for the model to read. Free calls run at once; the others wait for a person. A
-result is written down as soon as it exists.
+call becomes its result, for the model to read. Free calls run at once; the others wait for a
+person. A result is stored as soon as it exists.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -32,8 +33,9 @@ REMOVED = "The tool was removed from this session; the call was not run."
 
 
 class CheckedCall(Struct, frozen=True, kw_only=True):
-    """A call that can be run, with its arguments parsed. `intended` is the call as a person sees
-    it: a call made through another tool is shown as itself."""
+    """A call that can be run, with its arguments parsed. `intended` is the call as shown to a
+    person: a call made through another tool is shown as itself.
+    """
 
     call: ToolCall
     intended: ToolCall
@@ -42,7 +44,7 @@ class CheckedCall(Struct, frozen=True, kw_only=True):
 
     @property
     def waiting(self) -> WaitingCall:
-        """The call in the form in which it waits for a decision."""
+        """The call in the format in which it waits for a decision."""
         return WaitingCall(call=self.intended, tool=self.tool)
 
 
@@ -55,8 +57,10 @@ def check_call(
     *,
     words: Wording,
 ) -> CheckedCall | str:
-    """A call checked against the definitions that were sent, the available tools and the names of
-    removed ones; or what is wrong with it, in more detail for tools that were only `described`."""
+    """Return a call checked against the definitions that were sent, the available tools and the
+    names of removed ones; or what is wrong with it, in more detail for tools that were only
+    `described`.
+    """
     intended = intended_call(call, tools)
     if call.name in removed or intended.name in removed:
         return REMOVED
@@ -79,7 +83,7 @@ def check_call(
         return "The arguments have to be a JSON object."
     if problem := check_arguments(definition.parameters, arguments):
         problem_text = f"The arguments do not fit the tool: {problem}"
-        # It may have been described only briefly.
+        # The model may have seen only a brief description.
         is_known = intended is call and call.name not in described
         return problem_text if is_known else f"{problem_text}\n\n{describe_tool(tool).content}"
     return CheckedCall(call=call, intended=intended, tool=tool, arguments=arguments)
@@ -97,8 +101,9 @@ class Caller:
         self._emit = emit
 
     async def run(self, turn: Turn, tools: Mapping[str, OfferedTool]) -> Sequence[WaitingCall]:
-        """Runs every call that may run and stores the results; returns the calls that wait for a
-        decision and that no approver here can decide."""
+        """Run every call that may run and store the results; return the calls that wait for a
+        decision and that no approver here can decide.
+        """
         state, policy = self._session.state, self._session.settings.ask_before_tools
         described = {n: t.definition for n, t in tools.items() if is_described(t, state)}
         listed = sent_definitions(turn)
@@ -132,7 +137,7 @@ class Caller:
             for checked in free:
                 group.start_soon(self._call, checked)
             for call in own_calls:
-                # One after the other: results of one search are not repeated by the next.
+                # Sequentially: results of one search are not repeated by the next.
                 await self._answer(engine, call, turn)
             for checked in open_calls:
                 decision = await ask_person(
@@ -143,14 +148,14 @@ class Caller:
         return [] if self._approver else [checked.waiting for checked in open_calls]
 
     async def _answer(self, engine: EngineCalls, call: ToolCall, turn: Turn) -> None:
-        """Answers a call of the engine's own tools, which needs no permission."""
+        """Answer a call of the engine's own tools, which needs no permission."""
         await self._emit(ToolStarted(call=call, label=call.name))
         began = anyio.current_time()
         result = await engine.answer(call, turn.target)
         await self._emit(ToolFinished(result=result, seconds=anyio.current_time() - began))
 
     async def _permits(self, checked: CheckedCall, decision: Decision) -> bool:
-        """Whether an earlier decision allows a call; a denial is its result."""
+        """Return whether an earlier decision allows a call; a denial becomes its result."""
         if decision == "deny":
             await self._keep(checked.call, ToolOutput(text=DENIED, is_error=True))
         return decision != "deny"
@@ -172,14 +177,14 @@ class Caller:
         result = ToolResult(
             call_id=call.id, name=call.name, text=output.text, is_error=output.is_error
         )
-        # It ran: that is written down, whatever else happens.
+        # The call has run, so its result is stored whatever else happens.
         with anyio.CancelScope(shield=True):
             result = await self._session.keep_result(result, whole=output.whole)
         await self._emit(ToolFinished(result=result, seconds=seconds))
 
 
 def sent_definitions(turn: Turn) -> dict[str, ToolDefinition]:
-    """The tools that this turn's request offered, as the model saw them."""
+    """Return the tools that this turn's request offered, as the model saw them."""
     contents = [link.segment.content for link in turn.prompt.front]
     tools = [content for content in contents if isinstance(content, ToolDefinition)]
     return {tool.name: tool for tool in tools if turn.context.allows(tool.name)}

@@ -1,8 +1,8 @@
-"""`@composer` in a message: the person wants changes to notes, and the model is told how to make
-them.
+"""Handles `@composer` in a message: the person wants changes to notes, and the model is instructed
+how to make them.
 
-Law: the typed text stays as it is. The instructions are a rule: laid down once, named while they
-apply, and no longer in force with the first message that does not ask for them.
+Law: the typed text stays as it is. The instructions are a rule: it is laid down once, named while
+it applies, and ends with the first message that does not ask for it.
 """
 
 import re
@@ -12,7 +12,7 @@ from lamina.core.text.pictures import mask_code
 from lamina.core.values.item import HIGH, Attachment, Item, item_id
 from lamina.engine.sources.attachments import Attachable
 
-# At the start of a word, and a word of its own: not `me@composer.org`, not `@composers`.
+# At the start of a word, and a separate word: not `me@composer.org`, not `@composers`.
 _MENTION = re.compile(r"(?<![\w@./-])@composer(?![\w/-]|\.\w)", re.IGNORECASE)
 
 COMPOSER = Item(
@@ -31,17 +31,19 @@ The person wants notes to be changed or written.
 
 
 def wants_composer(text: str) -> bool:
-    """Whether a message asks for changes; a mention inside code does not count."""
+    """Return whether a message asks for changes; a mention inside code does not count."""
     return "@composer" in text.lower() and bool(_MENTION.search(mask_code(text)[0]))
 
 
 def without_composer(attach: Iterable[Attachable]) -> list[Attachable]:
-    """What was attached to a message, without the instructions that it asked for itself."""
+    """Return the attachments of a message, without the instructions that its text requested."""
     return [a for a in attach if not (isinstance(a, Attachment) and a.item.id == COMPOSER.id)]
 
 
 def with_composer(text: str, attach: Iterable[Attachable]) -> Iterable[Attachable]:
-    """The attachments of a message, with the instructions for changes if it asks for them."""
+    """Return the attachments of a message, with the instructions for changes if its text requests
+    them.
+    """
     # A bare path is not a list; that error is reported where the list is read.
     if isinstance(attach, str) or not wants_composer(text):
         return attach

@@ -1,7 +1,7 @@
-"""Messages that a person sends to a runner, until they are asked.
+"""Keeps messages that a person sends to a runner until they are asked.
 
-Laws: during a turn they wait here. Messages sent while nothing runs, and those left when a turn
-ends, are stored in the journal and come with the next question or the resumed turn. Steering
+Laws: during a turn they wait here. Messages sent while nothing is running, and those left when a
+turn ends, are stored in the journal and sent with the next question or the resumed turn. Steering
 messages come first.
 """
 
@@ -17,9 +17,10 @@ from lamina.errors import LaminaError, UsageError
 
 
 class Inbox:
-    """The messages of one runner. `taken` is the one from the journal that is being asked, and
-    `is_asking` says whether one of them is being asked. `takes_kept` says that those in the journal
-    belong to the current, resumed turn; otherwise they wait for the next question."""
+    """The messages of one runner. `taken` is the message from the journal that is being asked, and
+    `is_asking` is true while a message is being asked. `takes_kept` is true if those in the journal
+    belong to the current, resumed turn; otherwise they wait for the next question.
+    """
 
     def __init__(self, session: Session) -> None:
         self.taken: InboxEntry | None = None
@@ -30,7 +31,7 @@ class Inbox:
         self._queues: dict[Delivery, deque[str]] = {"steer": deque(), "follow_up": deque()}
 
     async def add(self, text: str, deliver: Delivery, *, is_running: bool) -> None:
-        """Accepts a message; it is safe when this returns, unless a turn is in progress."""
+        """Accept a message; it is stored when this returns, unless a turn is in progress."""
         if not text.strip():
             raise UsageError("the message is blank; give it a text")
         if deliver not in self._queues:
@@ -42,12 +43,13 @@ class Inbox:
 
     @property
     def steers(self) -> bool:
-        """Whether a message is waiting to come with the next request."""
+        """Whether a message is waiting to be sent with the next request."""
         return bool(self._waiting("steer") or self._queues["steer"])
 
     async def take(self, begin: Callable[[str], Awaitable[Turn]]) -> Turn | None:
-        """The request for the next message; None if there is no message. If this is stopped before
-        the message is written down, the message stays here."""
+        """Return the request for the next message; None if there is no message. If this is stopped
+        before the message is stored, the message stays here.
+        """
         self.is_asking = True
         try:
             return await self._take(begin)
@@ -61,7 +63,7 @@ class Inbox:
                 try:
                     return await begin(message.text)
                 except LaminaError:
-                    # It would block everything that is asked after it.
+                    # It would block all later messages.
                     await self._kept.discard(message)
                     raise
                 finally:
@@ -83,7 +85,7 @@ class Inbox:
             raise
 
     async def settle(self) -> None:
-        """Stores the remaining messages, because no turn is in progress any more."""
+        """Store the remaining messages, because no turn is in progress any more."""
         for deliver, queue in self._queues.items():
             while queue:
                 await self._kept.keep(queue[0], deliver)

@@ -1,7 +1,7 @@
-"""The part of a runner that depends on its mode, and what loop and mode share.
+"""Defines the mode-dependent part of a runner, and the state that loop and mode share.
 
 Laws: a mode decides what is asked and what follows an answer; the loop sends, stops and ends. Modes
-only use one another's public names.
+use only one another's public names.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -52,15 +52,16 @@ async def notify(listener: Listener | None, event: Event) -> None:
 
 
 class RunContext:
-    """What the loop and its mode share: a session, the way to its models, the target of a run, its
-    tally, and what a question is based on. `search_result` is what was found for it, `sources`
+    """The state that the loop and its mode share: a session, access to its models, the target of a
+    run, its tally, and the basis of a question. `search_result` is what was found for it, `sources`
     those that its answer may cite (None if nothing was searched), and `notes` the journal entries
-    about its request, by kind."""
+    about its request, by kind.
+    """
 
     def __init__(
         self, session: Session, providers: Providers, tools: ToolHost | None = None
     ) -> None:
-        """`tools` are those that the runner runs, if it runs any."""
+        """`tools` are those that the runner runs, if any."""
         self.session = session
         self.core = core_of(session)
         self.providers = providers
@@ -71,7 +72,7 @@ class RunContext:
         self.start()
 
     def start(self, listener: Listener | None = None) -> None:
-        """Begins a run."""
+        """Begin a run."""
         self.listener = listener
         # None: the session's target.
         self.target: str | None = None
@@ -80,11 +81,11 @@ class RunContext:
         self.start_question()
 
     def start_question(self) -> None:
-        """Begins a question: nothing has been searched for it yet."""
+        """Begin a question: nothing has been searched for it yet."""
         self.search_result: NoteSearchResult | None = None
         self.sources: tuple[CitedSource, ...] | None = None
         self.notes: dict[str, dict[str, Any]] = {}
-        # The last request whose answer cites, and what the numbers in it mean.
+        # The last request whose answer cites sources, and the meaning of its numbers.
         self._cited: tuple[str, tuple[CitedSource, ...]] = ("", ())
 
     async def emit(self, event: Event) -> None:
@@ -97,8 +98,8 @@ class RunContext:
             await self.emit(WarningIssued(text=text))
 
     async def reach(self, target: str | None) -> None:
-        """Makes sure that the target can be asked before anything is written; messages sent during
-        the turn go there, too.
+        """Check that the target can be asked before anything is written; messages sent during the
+        turn use it, too.
 
         Raises:
             ProviderError: it cannot be asked: no key, no SDK, no model.
@@ -117,8 +118,9 @@ class RunContext:
         attachments: Attachments | None = None,
         answer_only: bool = False,
     ) -> Turn:
-        """A request for a question, which supersedes calls that still wait; with `answer_only` the
-        calls of its answer are not run."""
+        """Return a request for a question, which supersedes calls that still wait; with
+        `answer_only`, the calls of its answer are not run.
+        """
         await self.supersede_calls()
         return await self.core.turns.prepare(
             text,
@@ -134,8 +136,9 @@ class RunContext:
         )
 
     async def supersede_calls(self) -> None:
-        """Ends a turn whose calls wait, because something else is asked. The next request warns
-        about calls that will not run."""
+        """End a turn whose calls wait, because another question is asked. The next request warns
+        about calls that will not run.
+        """
         turns = self.core.turns
         await turns.go_back()
         calls = self.session.pending_calls
@@ -145,7 +148,7 @@ class RunContext:
             turns.warn(f"these calls were waiting, and a new question dropped them: {names}")
 
     async def open_turn(self) -> Turn:
-        """The unfinished turn, for the target of the run.
+        """Return the unfinished turn, for the target of the run.
 
         Raises:
             TurnStateError: the last turn is complete.
@@ -161,14 +164,15 @@ class RunContext:
         return turn
 
     async def ask_again(self, answer: str | None) -> None:
-        """Leaves the request of an answer open once more, for the target of the run."""
+        """Make a sibling of an answer's request and leave it open, for the target of the run."""
         left = self.core.find_request(answer)
         turn = await self.session.regenerate(left, target=self.target)
         await self._copy_notes(left, turn.id)
 
     async def _copy_notes(self, left: str, request: str) -> None:
-        """Lets a request that was made again keep what the one before it was based on. What was
-        searched because its answer asked for it, or cited by it, is not part of that."""
+        """Let a request that was made again keep the basis of the previous one, except for searches
+        that its answer called for, and its citations.
+        """
         customs = [entry for entry in self.session.entries if isinstance(entry, CustomEntry)]
         for entry in customs:
             is_own = is_note_about(entry, left) and "query" not in entry.data
@@ -176,7 +180,7 @@ class RunContext:
                 await self.session.add_custom_entry(entry.kind, {**entry.data, "request": request})
 
     async def send(self, turn: Turn) -> Turn:
-        """Sends a request; returns the answered turn."""
+        """Send a request; return the answered turn."""
         self.tally.requests += 1
         self.tally.turn = turn
         sent = await self._sender.send(turn, self.emit, self._number_citations)
@@ -187,13 +191,13 @@ class RunContext:
         return answered_turn
 
     async def rest_on(self, result: NoteSearchResult, hits: tuple[Hit, ...], scope: Scope) -> None:
-        """Bases the question on these hits, the first of what was found for it in `scope`."""
+        """Base the question on these hits, the first of those found for it in `scope`."""
         await self._rest_on(result, hits, scope, list_sources(hits))
 
     async def rest_on_searches(
         self, searches: Sequence[SearchOutput], shown: Sequence[SearchOutput], scope: Scope
     ) -> None:
-        """Bases the question on what searches found: on as much of it as is `shown`."""
+        """Base the question on search results: on as much of them as is `shown`."""
         found, seen = (
             merge_results([o.result for o in outputs if o.name == LOCAL_SEARCH])
             for outputs in (searches, shown)
@@ -218,8 +222,9 @@ class RunContext:
         self.notes[SEARCHED] = record_search(scope, result, hits, sources, pages)
 
     async def add_search(self, output: SearchOutput, request: str) -> str:
-        """Bases the question also on a search in the middle of its turn; returns its results as the
-        model reads them."""
+        """Also base the question on a search in the middle of its turn; return its results as the
+        model reads them.
+        """
         known, result = self.sources or (), output.result
         self.sources = sources = list_sources(result.hits, known)
         earlier = [self.search_result] if self.search_result else []
@@ -230,9 +235,10 @@ class RunContext:
         return output.render(known)
 
     async def _number_citations(self, turn: Turn, reply: Reply) -> Reply:
-        """An answer with its citations in order of first mention, as the person sees them: the
-        journal keeps these numbers and their meaning, so that a later mention of a number by the
-        person is understood."""
+        """Return an answer with its citations in order of first mention, as shown to the person:
+        the journal keeps these numbers and their meaning, so that they are understood when the
+        person mentions one later.
+        """
         texts = [block for block in reply.blocks if isinstance(block, Text)]
         calls = any(isinstance(block, ToolCall) for block in reply.blocks)
         if not self.sources or calls or not texts:
@@ -257,20 +263,21 @@ class RunContext:
         result: NoteSearchResult | None,
         request: str,
     ) -> None:
-        """Lets a message that replaced a question use what was found for that one, unless it has
-        sources of its own."""
+        """Let a message that replaced a question use that question's search results, unless it has
+        sources of its own.
+        """
         if sources and self.sources is None:
             self.sources, self.search_result = sources, result
             record = record_search(EVERYWHERE, result or NoteSearchResult(), (), sources)
             await self.session.add_custom_entry(SEARCHED, record | {"request": request})
 
     async def note_request(self, request: str) -> None:
-        """Writes the notes about a request down."""
+        """Write the notes about a request to the journal."""
         for kind, record in self.notes.items():
             await self.session.add_custom_entry(kind, record | {"request": request})
 
     def end(self, ending: Ending, turn: Turn | None, waiting: Sequence[WaitingCall] = ()) -> Answer:
-        """The answer that ends a run."""
+        """Return the answer that ends a run."""
         tally = self.tally
         text = turn.answer if turn else ""
         if ending == "aborted" and turn:
@@ -288,7 +295,7 @@ class RunContext:
         )
 
     async def answer(self, turn: Turn) -> Answer:
-        """The answer of a turn, with its citations if notes were searched."""
+        """Return the answer of a turn, with its citations if notes were searched."""
         if turn.pending_calls or self.sources is None:
             answer = self.end("called" if turn.pending_calls else "answered", turn)
             return replace(answer, search_result=self.search_result)
@@ -303,7 +310,7 @@ class RunContext:
         )
 
     def _partial_text(self) -> str:
-        """The stored part of an answer that was stopped."""
+        """Return the stored part of an answer that was stopped."""
         messages = self.session.envelope.cached
         if self.session.interrupted or not len(messages) or messages[-1].role != "assistant":
             return ""
@@ -311,49 +318,51 @@ class RunContext:
 
 
 def is_note_about(entry: CustomEntry, request: str) -> bool:
-    """Whether an entry is a runner's note about a request."""
+    """Return whether an entry is a runner's note about a request."""
     return isinstance(entry.data, dict) and entry.data.get("request") == request
 
 
 class RunMode:
-    """How a runner answers. This class is a chat: one request for a question, one answer; the other
-    modes override what they do differently."""
+    """The way in which a runner answers. This class is a chat: one request for a question, one
+    answer; other modes override the parts that differ.
+    """
 
     def __init__(self, run: RunContext) -> None:
         self._run = run
 
     async def begin(self, text: str, attach: Iterable[Attachable], target: str | None) -> Turn:
-        """The first request for a question."""
+        """Return the first request for a question."""
         return await self._run.prepare(text, with_composer(text, attach), target)
 
     async def resume(self) -> Turn:
-        """The unfinished turn."""
+        """Return the unfinished turn."""
         return await self._run.open_turn()
 
     async def ask_again(self, answer: str | None) -> Turn:
-        """The request of an answer once more."""
+        """Return a new request for the same answer."""
         await self._run.ask_again(answer)
         return await self.resume()
 
     async def after(self, turn: Turn) -> Turn | Answer:
-        """What follows an answered request: the next request, or the answer. Messages sent in the
-        meantime come after the answer, and wait while calls do."""
+        """Return what follows an answered request: the next request, or the answer. Messages sent
+        in the meantime come after the answer, and wait while calls are waiting.
+        """
         following = None if turn.pending_calls else await self._run.inbox.take(self._ask_next)
         return following or await self._run.answer(turn)
 
     async def _ask_next(self, text: str) -> Turn:
-        """The request for a message that was sent in the meantime."""
+        """Return the request for a message that was sent in the meantime."""
         self._run.start_question()
         return await self.begin(text, (), self._run.target)
 
     async def end(self) -> None:
-        """Nothing runs any more: stores what waited for the turn."""
+        """Store messages that waited for the turn, because nothing is running any more."""
         await self._run.inbox.settle()
 
     async def preview(
         self, text: str, attach: Iterable[Attachable], target: str | None
     ) -> Preview | PlanPreview:
-        """What would be sent first for a question."""
+        """Return a preview of the first request for a question."""
         turn = await self.begin(text, attach, target)
         warnings = tuple(self._run.tally.warnings)
         return Preview(turn=turn, search_result=self._run.search_result, warnings=warnings)

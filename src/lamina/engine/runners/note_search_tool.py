@@ -1,7 +1,7 @@
-"""The search of a workspace as a tool: `localSearch`, with words, folders, tags and times.
+"""Offers workspace search as a tool: `localSearch`, with words, folders, tags and times.
 
-Laws: a model searches no further than the person allows. What it finds is one self-explanatory
-block; an error in a call is its result.
+Laws: a model searches no further than the person allows. Its findings are one self-explanatory
+block; an error in a call becomes its result.
 """
 
 from collections.abc import Callable, Mapping
@@ -77,8 +77,9 @@ OFFERED = OfferedTool(
 
 
 class SearchTools:
-    """A tool host with the one tool. `scope` limits where it may look, `secrets` says how to treat
-    secrets in the results, `now` is the reference for words such as "today"."""
+    """A tool host with the one tool. `scope` limits where it may search, `secrets` determines how
+    secrets in the results are treated, `now` is the reference for words such as "today".
+    """
 
     def __init__(
         self,
@@ -105,7 +106,7 @@ class SearchTools:
         return await self.search(arguments, self._secrets)
 
     async def search(self, arguments: Mapping[str, Any], secrets: Secrets) -> ToolOutput:
-        """The result of a call; a `SearchOutput` unless its arguments are wrong."""
+        """Return the result of a call; a `SearchOutput` unless its arguments are wrong."""
         try:
             result = await self.find(arguments, secrets)
         except UsageError as error:
@@ -122,7 +123,7 @@ class SearchTools:
     async def find(
         self, arguments: Mapping[str, Any], secrets: Secrets = "redact"
     ) -> NoteSearchResult:
-        """The results of a call, without secrets.
+        """Return the results of a call, without secrets.
 
         Raises:
             UsageError: the arguments are wrong.
@@ -138,7 +139,7 @@ class SearchTools:
         )
 
     def read_scope(self, arguments: Mapping[str, Any]) -> Scope:
-        """The scope that a call asks for.
+        """Return the scope that a call requests.
 
         Raises:
             UsageError: the arguments are wrong.
@@ -155,8 +156,9 @@ class SearchTools:
 
 
 def narrow_scope(scope: Scope, request: Scope) -> Scope:
-    """The requested scope, as far as `scope` allows. Folders outside of it are ignored; its tags
-    always apply, whatever other tags are requested."""
+    """Return the requested scope, limited to `scope`. Folders outside of it are ignored; its tags
+    always apply, whatever other tags are requested.
+    """
     folders = request.folders
     if scope.folders:
         inside = (
@@ -184,7 +186,7 @@ def _narrow_time(allowed: TimeRange | None, wanted: TimeRange | None) -> TimeRan
 
 
 def name_time_range(scope: Scope) -> str:
-    """The time range that is searched, in the words of the request; empty for no range."""
+    """Return the searched time range in the words of the request; empty if there is no range."""
     changed = name_times(scope.since, scope.until)
     wanted = scope.time
     words = (wanted.words or name_times(wanted.start, wanted.end)) if wanted else ""

@@ -1,12 +1,12 @@
-"""A plan, one batch of tools, one answer.
+"""Answers a question with a plan: one batch of tools, then one answer.
 
 Laws: a plan with invalid calls is requested once more, with the problems, and never again; invalid
-calls are reported and not run. Calls run together, and an error in one is its result. A call that
-needs a person's approval runs only if a person can be asked: there is no answer yet that it could
-wait in.
+calls are reported and not run. Calls run together, and an error in one becomes its result. A call
+that needs a person's approval runs only if a person can be asked: there is no answer yet in which
+it could wait.
 
-Tool results stand in the question's own message, one wrapper for each search and each other tool,
-uncached and gone with the next turn. The question is answered even without a plan.
+Tool results are placed in the question's own message, one wrapper for each search and each other
+tool, uncached and absent from the next turn. The question is answered even without a plan.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -64,7 +64,8 @@ Outcome = Literal["ran", "failed", "denied", "stopped"]
 
 class FinishedCall(Struct, frozen=True, kw_only=True):
     """The outcome of a call; `whole` is the full text of a cut one. `search` is the result of a
-    search, which has a block of its own."""
+    search, which has a separate block.
+    """
 
     call: ToolCall
     outcome: Outcome
@@ -75,8 +76,9 @@ class FinishedCall(Struct, frozen=True, kw_only=True):
 
 
 class Batch:
-    """Runs the calls of one plan. `search` answers calls of its own name, the host runs the
-    others."""
+    """The calls of one plan. `search` answers calls to the tool of the same name, the host runs the
+    others.
+    """
 
     def __init__(
         self,
@@ -157,14 +159,15 @@ def _number(call_id: str) -> int:
 
 
 def searches_of(calls: Sequence[FinishedCall]) -> tuple[SearchOutput, ...]:
-    """The results of searches: those of the notes, then the others."""
+    """Return the search results: those of the notes, then the others."""
     outputs = [call.search for call in calls if call.search]
     return tuple(sorted(outputs, key=lambda output: output.name != LOCAL_SEARCH))
 
 
 def render_done(calls: Sequence[FinishedCall]) -> tuple[ToolText, ...]:
-    """The results of tools, one text for each tool, with the arguments of each call; searches have
-    a block of their own."""
+    """Return the tool results, one text for each tool, with the arguments of each call; searches
+    have separate blocks.
+    """
     texts: dict[str, list[str]] = {}
     for call in calls:
         if call.search is None:
@@ -176,8 +179,9 @@ def render_done(calls: Sequence[FinishedCall]) -> tuple[ToolText, ...]:
 
 
 class PlanMode(RunMode):
-    """Asks which tools to run, runs them together, and asks for the answer. Messages sent in the
-    meantime come after it."""
+    """A planned question: asks which tools to run, runs them together, and asks for the answer.
+    Messages sent in the meantime come after it.
+    """
 
     def __init__(
         self,
@@ -248,7 +252,7 @@ class PlanMode(RunMode):
     async def _ask(
         self, text: str, attach: Iterable[Attachable] = (), target: str | None = None
     ) -> Turn:
-        """Makes a plan, runs it, and prepares the question with the tools' results."""
+        """Make a plan, run it, and prepare the question with the tool results."""
         session, target = self._run.session, target or self._run.target
         await self._run.supersede_calls()
         self._run.start_question()
@@ -257,8 +261,9 @@ class PlanMode(RunMode):
         return await self._prepare(text, target, attachments, calls)
 
     async def _refuse_calls(self, turn: Turn) -> Turn:
-        """Asks once more for an answer without calls: the tools of this question are done. The list
-        of tools stays as it is, so that the prefix stays, too."""
+        """Ask once more for an answer without calls: the tools for this question have already run.
+        The list of tools stays as it is, so that the prefix stays unchanged.
+        """
         run = self._run
         names = ", ".join(call.name for call in turn.pending_calls)
         await run.warn(f"the answer called {names}, which was not run")
@@ -280,7 +285,7 @@ class PlanMode(RunMode):
     async def _run_plan(
         self, text: str, attachments: Attachments, target: Target
     ) -> Sequence[FinishedCall]:
-        """Makes a plan and runs its calls."""
+        """Make a plan and run its calls; return the finished calls."""
         run = self._run
         by_name = await self._offer(text, target)
         calls = await self._plan_calls(text, attachments, by_name, target) if by_name else ()
@@ -290,7 +295,7 @@ class PlanMode(RunMode):
         try:
             await batch.run(calls)
         except BaseException:
-            # Stopped, or no approver could be asked: what ran until then is written down.
+            # Stopped, or no approver could be asked: the calls that ran until then are recorded.
             with anyio.CancelScope(shield=True):
                 await run.session.add_custom_entry(
                     PLANNED, await self._record_calls(batch.outcomes)
@@ -305,7 +310,7 @@ class PlanMode(RunMode):
         by_name: Mapping[str, OfferedTool],
         target: Target,
     ) -> tuple[CheckedCall, ...]:
-        """The calls to run. A plan with invalid calls is requested once more."""
+        """Return the calls to run. A plan with invalid calls is requested once more."""
         run = self._run
         tools = [tool.definition for tool in by_name.values()]
         calls: tuple[CheckedCall, ...] = ()
@@ -341,7 +346,7 @@ class PlanMode(RunMode):
         return calls
 
     def _check_search(self, call: CheckedCall) -> str:
-        """What is wrong with a search of the notes, apart from its schema."""
+        """Return the problem with a note search, apart from schema errors."""
         if self._search is None or call.tool.id != OFFERED.id:
             return ""
         try:
@@ -351,8 +356,9 @@ class PlanMode(RunMode):
         return ""
 
     async def _offer(self, text: str, target: Target) -> dict[str, OfferedTool]:
-        """The tools that a plan may call: those in the session, those chosen for the question, and
-        the search."""
+        """Return the tools that a plan may call: those in the session, those chosen for the
+        question, and the search.
+        """
         run = self._run
         await self._tools.refresh()
         state = run.session.state
@@ -385,7 +391,9 @@ class PlanMode(RunMode):
         target: Target,
         problems: str,
     ) -> PlannedCalls | None:
-        """The plan; None, with a warning, if it failed, which only costs the question its tools."""
+        """Return the plan; None, with a warning, if it failed: then the question is asked without
+        tools.
+        """
         run = self._run
         try:
             plan = await self._planner.plan(text, attachments, tools, target, problems)
@@ -409,7 +417,7 @@ class PlanMode(RunMode):
     async def _prepare(
         self, text: str, target: str | None, attachments: Attachments, calls: Sequence[FinishedCall]
     ) -> Turn:
-        """Prepares the question with the tools' results, as far as there is room for them."""
+        """Prepare the question with as many tool results as there is room for."""
         run = self._run
         searches, done = searches_of(calls), render_done(calls)
         warnings = (line for output in searches for line in output.result.warnings)
@@ -447,8 +455,9 @@ class PlanMode(RunMode):
     async def _record_calls(
         self, calls: Sequence[FinishedCall], cut_names: Collection[str] = ()
     ) -> dict[str, Any]:
-        """A record of what was run for a request, which is named later, without the texts: those
-        that were cut, or whose tools are in `cut_names`, are stored in full beside the journal."""
+        """Return a record of the calls run for a request, which is named later, without the texts:
+        cut texts, and those of tools in `cut_names`, are stored in full beside the journal.
+        """
         records = [
             _describe(call.call) | {"outcome": call.outcome, "seconds": round(call.seconds, 3)}
             for call in calls
@@ -461,8 +470,9 @@ class PlanMode(RunMode):
 
 
 class CheckedPlan(Struct, frozen=True, kw_only=True):
-    """The calls of a plan that can be run, and the others, each with its problem; among these, the
-    ones that another try could fix."""
+    """The planned calls that can be run, and the others, each with its problem; among the latter,
+    those that another try could fix.
+    """
 
     right: tuple[CheckedCall, ...]
     wrong: tuple[tuple[ToolCall, str], ...]
@@ -478,8 +488,9 @@ def check_plan(
     check_search: Callable[[CheckedCall], str] = lambda _: "",
     words: Wording,
 ) -> CheckedPlan:
-    """Sorts the calls of a plan, which follow `earlier` ones; `check_search` says what is wrong
-    with a search."""
+    """Sort the calls of a plan, which follow `earlier` ones; `check_search` returns what is wrong
+    with a search.
+    """
     definitions = {name: tool.definition for name, tool in by_name.items()}
     there = {(call.intended.name, call.intended.arguments) for call in earlier}
     right: list[CheckedCall] = []

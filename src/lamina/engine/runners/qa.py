@@ -1,8 +1,8 @@
-"""Questions about notes: a search, then one answer based on its results.
+"""Answers questions about notes: a search, then one answer based on its results.
 
-Laws: the question stands once. The results are one self-explanatory block, uncached and gone with
-the next turn. The answer orders its citations by first mention, each meaning one part of one note:
-for the person, and in the journal, which stores their meaning.
+Laws: the question appears once. The results are one self-explanatory block, uncached and absent
+from the next turn. The answer orders its citations by first mention, each referring to one part of
+one note: both for the person, and in the journal, which stores their meaning.
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ from lamina.errors import UsageError, WindowExceeded
 
 
 class QaMode(RunMode):
-    """Searches the notes for every question and asks once."""
+    """A mode that searches the notes for every question and asks once."""
 
     def __init__(self, run: RunContext, search: WorkspaceSearch, scope: Scope, top: int) -> None:
         if top < 1:
@@ -47,7 +47,7 @@ class QaMode(RunMode):
         target: str | None,
         scope: Scope | None = None,
     ) -> Turn:
-        """The request for a question; `scope` applies to this one."""
+        """Return the request for a question; `scope` applies only to this question."""
         run, where = self._run, self.scope if scope is None else scope
         state = run.session.state
         result = await self._search.search(
@@ -60,10 +60,11 @@ class QaMode(RunMode):
         room = TextRoom(run.session, target, text, attachments)
 
         async def prepare(some: tuple[Hit, ...]) -> Turn:
-            # No block at all if the results have no room: it must not say that nothing was found.
+            # No block at all if there is no room for results: it must not claim that nothing was
+            # found.
             texts: tuple[ToolText, ...] = ()
             if some or not hits:
-                # Attachments have no number to be cited by.
+                # Attachments have no citation number.
                 must_cite = not attachments.attachments
                 texts = (render_hits(some, result.time_range, must_cite=must_cite),)
             return await run.prepare(text, (), target, tool_texts=texts, attachments=attachments)
@@ -73,7 +74,7 @@ class QaMode(RunMode):
         except WindowExceeded:
             if hits:
                 raise
-            # The note that nothing was found may itself be what is too much.
+            # The message that nothing was found may itself be too much.
             turn, count = await run.prepare(text, (), target, attachments=attachments), 0
         await run.rest_on(result, hits[:count], where)
         await run.note_request(turn.id)
@@ -86,8 +87,9 @@ class QaMode(RunMode):
 
 
 class QaRunner(ChatRunner):
-    """Searches the notes for every question and asks once. `scope` is where it searches unless a
-    question names another one, `top` how many passages it uses."""
+    """A runner that searches the notes for every question and asks once. `scope` is where it
+    searches unless a question names another one, `top` is how many passages it uses.
+    """
 
     def __init__(
         self,
@@ -120,7 +122,7 @@ class QaRunner(ChatRunner):
         on_event: Listener | None = None,
         scope: Scope | None = None,
     ) -> Answer:
-        """Searches and asks, and returns the answer with its sources; `scope` applies to this
+        """Search and ask, and return the answer with its sources; `scope` applies only to this
         question.
 
         Raises:

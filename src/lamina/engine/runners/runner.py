@@ -1,8 +1,8 @@
-"""Runners: a question in, events along the way, an answer out.
+"""Defines the runners, which accept a question, report events along the way, and return an answer.
 
 Laws: a runner adds nothing to the context that is not in the journal; it can be stopped at any
-moment and continued later. There is one loop; the differences between a chat, an agent, a question
-about notes and a planned question are in their modes.
+moment and continued later. There is one loop; a chat, an agent, a question about notes and a
+planned question differ only in their modes.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
@@ -35,9 +35,10 @@ from lamina.errors import TurnStateError
 
 
 class Runner:
-    """The loop: sends the request that its mode begins with, then whatever follows according to the
+    """The loop that sends the first request of its mode, then whatever follows according to the
     mode, until that is an answer. `async with` opens tools that need opening. `cache_keys` are
-    other keys by which providers know its requests."""
+    other keys by which providers identify its requests.
+    """
 
     def __init__(
         self,
@@ -54,7 +55,7 @@ class Runner:
         self._cache_keys = (*cache_keys, run.session.id)
         self._open_tools: AbstractAsyncContextManager[Any] | None = None
         self._scope: anyio.CancelScope | None = None
-        # Other things to close, after the session.
+        # Other resources to close, after the session.
         self.closing: list[Callable[[], Awaitable[None]]] = []
 
     async def __aenter__(self) -> Self:
@@ -78,7 +79,7 @@ class Runner:
             await self.close()
 
     async def close(self) -> None:
-        """Closes the session."""
+        """Close the session."""
         try:
             if isinstance(self._run.providers, SessionKeeper):
                 for key in self._cache_keys:
@@ -89,8 +90,9 @@ class Runner:
                 await close()
 
     async def toolset(self) -> Toolset:
-        """The tools that can be called now, and those withheld, with reasons; empty if this runner
-        runs no tools."""
+        """Return the tools that can be called now, and those withheld, with reasons; empty if this
+        runner runs no tools.
+        """
         return await self._tools.toolset() if self._tools is not None else Toolset()
 
     @property
@@ -100,11 +102,13 @@ class Runner:
 
     @property
     def cites(self) -> bool:
-        """Whether the current answer may cite: then its numbers are final when it is complete."""
+        """Whether the current answer may cite: then its numbers are final only when it is
+        complete.
+        """
         return self._run.sources is not None
 
     def abort(self) -> bool:
-        """Stops the current turn; a partial answer is stored. False if there is no turn."""
+        """Stop the current turn; a partial answer is stored. Return False if there is no turn."""
         if self._scope is None:
             return False
         self._scope.cancel()
@@ -118,7 +122,7 @@ class Runner:
         target: str | None = None,
         on_event: Listener | None = None,
     ) -> Answer:
-        """Asks a question and returns the answer. `on_event` is called with each event on the way.
+        """Ask a question and return the answer. `on_event` is called with each event along the way.
 
         Raises:
             ProviderError: there is no answer; `resume` tries again, if anything was sent.
@@ -134,8 +138,8 @@ class Runner:
     async def resume(
         self, *, target: str | None = None, on_event: Listener | None = None
     ) -> Answer:
-        """Continues an unfinished turn: sends its request again, or runs the calls that wait. If a
-        `target` is named, here or for the session since, that one is asked.
+        """Continue an unfinished turn: send its request again, or run the calls that wait. If a
+        `target` is named, here or for the session since then, that one is asked.
 
         Raises:
             TurnStateError: the last turn is complete.
@@ -158,8 +162,9 @@ class Runner:
         target: str | None = None,
         on_event: Listener | None = None,
     ) -> Answer:
-        """Edits an earlier question and asks again; the original stays as a branch. As
-        `Session.edit`, and `run`."""
+        """Edit an earlier question and ask again; the original stays as a branch. Otherwise like
+        `Session.edit`, and `run`.
+        """
 
         async def begin() -> Turn:
             await self._run.reach(target)
@@ -172,9 +177,10 @@ class Runner:
         self, answer: str | None = None, *,
         target: str | None = None, on_event: Listener | None = None,
     ) -> Answer:  # fmt: skip
-        """Asks for an answer again, by default the last one; the original stays as a branch.
-        Nothing is searched or run again for it. If no answer arrives, `resume` tries again, and the
-        next question follows the old answer. As `Session.regenerate`, and `resume`."""
+        """Ask for an answer again, by default the last one; the original stays as a branch. Nothing
+        is searched or run again for it. If no answer arrives, `resume` tries again, and the next
+        question follows the old answer. Otherwise like `Session.regenerate`, and `resume`.
+        """
 
         async def begin() -> Turn:
             await self._run.reach(target)
@@ -185,9 +191,9 @@ class Runner:
     async def preview(
         self, text: str, *, attach: Iterable[Attachable] = (), target: str | None = None
     ) -> Preview | PlanPreview:
-        """The first request that `run` would send; no model is asked, no tool is run. The request
-        of a chat, an agent or a question about notes is prepared in the session and left open
-        there: `resume` sends it. To preview without leaving a trace, use a session in a
+        """Return the first request that `run` would send; no model is asked, no tool is run. The
+        request of a chat, an agent or a question about notes is prepared in the session and left
+        open there: `resume` sends it. To preview without leaving a trace, use a session in a
         `MemoryStore`.
 
         Raises:
@@ -201,10 +207,11 @@ class Runner:
         return preview
 
     async def send_message(self, text: str, *, deliver: Delivery = "steer") -> None:
-        """Sends a message during a turn. `steer`: with the next request, once the running tools are
-        done. `follow_up`: after the answer, as always if the runner runs no tools. While nothing
-        runs, the message is stored in the journal and comes before the next question, whichever
-        runner asks it."""
+        """Send a message during a turn. `steer`: with the next request, once the running tools have
+        finished. `follow_up`: after the answer, as always if the runner runs no tools. While
+        nothing is running, the message is stored in the journal and comes before the next question,
+        whichever runner asks it.
+        """
         await self._run.inbox.add(text, deliver, is_running=self.running)
 
     @asynccontextmanager
@@ -215,9 +222,10 @@ class Runner:
         attach: Iterable[Attachable] = (),
         target: str | None = None,
     ) -> AsyncIterator[AsyncIterator[Event]]:
-        """The events of a turn, to be read while it runs: `async with runner.stream("...") as
-        events: async for event in events`. Without a text it continues the last turn. Leaving the
-        block stops the turn; an error in the turn is then raised."""
+        """Yield the events of a turn, to be read while it runs: `async with runner.stream("...") as
+        events: async for event in events`. Without `text`, the last turn is continued. Leaving the
+        block stops the turn; an error in the turn is then raised.
+        """
         send, receive = anyio.create_memory_object_stream[Event](64)
         failures: list[Exception] = []
 
@@ -248,7 +256,7 @@ class Runner:
     async def _finish(
         self, begin: Callable[[], Awaitable[Turn]], on_event: Listener | None
     ) -> Answer:
-        """Runs a turn in a scope of its own, so that it can be stopped without its caller."""
+        """Run a turn in a scope of its own, so that it can be stopped without its caller."""
         self._require_idle()
         self._run.start(on_event)
         answer: Answer | None = None
@@ -280,8 +288,9 @@ class Runner:
 
 
 class ChatRunner(Runner):
-    """Asks a model, once per question. Tools that the session offers are not run: their calls are
-    in `answer.turn.pending_calls`, for the application to run."""
+    """A runner that asks a model once per question. Tools that the session offers are not run:
+    their calls are in `answer.turn.pending_calls`, for the application to run.
+    """
 
     def __init__(self, session: Session, providers: Providers) -> None:
         run = RunContext(session, providers)
@@ -289,8 +298,9 @@ class ChatRunner(Runner):
 
 
 class AgentRunner(ChatRunner):
-    """Asks a model, runs the tools it calls, and asks again. Use it in `async with`, which opens
-    tools that need opening, and closes them with the session."""
+    """A runner that asks a model, runs the tools it calls, and asks again. Use it in `async with`,
+    which opens tools that need opening, and closes them with the session.
+    """
 
     def __init__(
         self,
@@ -314,12 +324,12 @@ class AgentRunner(ChatRunner):
         preset: Preset | None = None,
         top: int | None = None,
     ) -> AgentChoice:
-        """The agent's rules, references and tools that a question would choose, as `lamina select`
-        shows them: each item with its score and reason, and the near misses, with the thresholds.
-        Nothing is asked or written. `kinds` are those to show, `preset` says how much to take
-        (`conservative`, `normal`, `aggressive`; by default the session's settings), and `top` takes
-        exactly that many of the best, whatever their scores. Tools are available once the runner is
-        open (`async with`).
+        """Return the agent's rules, references and tools that a question would choose, as `lamina
+        select` shows them: each item with its score and reason, and the near misses, with the
+        thresholds. Nothing is asked or written. `kinds` are those to show, `preset` determines how
+        much to take (`conservative`, `normal`, `aggressive`; by default the session's settings),
+        and `top` takes exactly that many of the best, whatever their scores. Tools are available
+        once the runner is open (`async with`).
 
         Raises:
             ExtraMissing: search is not installed.
@@ -332,7 +342,7 @@ class AgentRunner(ChatRunner):
         return await search_session(self.session, toolset, question, kinds, preset, top)
 
     async def decide(self, call_id: str, decision: Decision) -> None:
-        """Decides a waiting call; `resume` then continues the turn.
+        """Decide a waiting call; `resume` then continues the turn.
 
         Raises:
             TurnStateError: the call is not waiting.
@@ -348,10 +358,11 @@ class AgentRunner(ChatRunner):
 
 
 class PlanRunner(AgentRunner):
-    """Asks which tools to run, runs them together, and asks for the answer. With a `search`, the
-    notes in `scope` can be searched, too, and the answer has its sources. A tool that needs a
-    person's approval is run only if there is an `approver`; without one its call is denied, and the
-    model is told. Messages sent in the meantime (`send_message`) come after the answer."""
+    """A runner that asks which tools to run, runs them together, and asks for the answer. With a
+    `search`, the notes in `scope` can also be searched, and the answer has its sources. A tool that
+    needs a person's approval is run only if there is an `approver`; without one its call is denied,
+    and the model is informed. Messages sent in the meantime (`send_message`) come after the answer.
+    """
 
     def __init__(
         self,

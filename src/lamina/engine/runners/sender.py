@@ -1,7 +1,7 @@
-"""Sending one request and reading its answer, piece by piece.
+"""Sends one request and reads its answer, piece by piece.
 
-Laws: a partial answer is stored if it broke off or was stopped; a provider's error is written down
-and leaves the turn open. An overflow is answered once, by a compaction.
+Laws: a partial answer is stored if it broke off or was stopped; a provider's error is recorded and
+leaves the turn open. An overflow is handled once, by a compaction.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -67,8 +67,8 @@ class Sender:
         self._refused_caches: set[str] = set()
 
     async def send(self, turn: Turn, emit: Emit, finish: Finish) -> Turn:
-        """Sends a prepared request and commits the answer, as `finish` leaves it; returns the
-        answered turn.
+        """Send a prepared request and commit the answer, as `finish` leaves it; return the answered
+        turn.
 
         Raises:
             ProviderError, ReplyError: there is no complete answer. What arrived is stored; if
@@ -152,7 +152,7 @@ class Sender:
                 raise ProviderError(f"{problem} before its first word; send it again")
             raise ProviderError(f"{problem}; what came of it is kept")
         try:
-            # The part to store if it is stopped from here on.
+            # The part to store if it is stopped from now on.
             incoming.reply = await finish(turn, reply)
             answered = await turn.commit(incoming.reply)
         except anyio.get_cancelled_exc_class():
@@ -181,7 +181,7 @@ class Sender:
         return _CachePayer(self._session, target, emit, self._refused_caches)
 
     async def _report_cost(self, turn: Turn, incoming: "_Incoming", emit: Emit) -> None:
-        """Reports the cost of a stopped answer, as far as it is known; there may be no listener."""
+        """Report the cost of a stopped answer, as far as it is known; there may be no listener."""
         usage = incoming.usage()
         cost = cost_of(usage, self._session.target(turn.context.target))
         with anyio.move_on_after(1):
@@ -190,8 +190,9 @@ class Sender:
     async def _keep_partial(
         self, turn: Turn, incoming: "_Incoming", stop: str, stream: "_AnswerStream"
     ) -> bool:
-        """Stores the words of an answer that will not be complete. False if there are none: then
-        the request stays open."""
+        """Store the words of an answer that will not be complete. Return False if there are none:
+        then the request stays open.
+        """
         if not self._session.interrupted:
             return True
         reply = incoming.reply or incoming.partial_reply(stop)
@@ -211,8 +212,9 @@ class Sender:
 
 
 class _CachePayer:
-    """Pays for the explicit caches of a session: in its account, in its journal, and in an event to
-    the turn's listener."""
+    """Pays for a session's explicit caches: in its account, in its journal, and in an event to the
+    turn's listener.
+    """
 
     def __init__(self, session: Session, target: Target, emit: Emit, refused: set[str]) -> None:
         self._session = session
@@ -246,7 +248,8 @@ class _CachePayer:
 
 class _AnswerStream:
     """The blocks of an answer on their way to the listener. They are held back for hooks that
-    change answers, so that the listener gets what is stored."""
+    change answers, so that the listener gets what is stored.
+    """
 
     def __init__(self, emit: Emit, holders: tuple[str, ...]) -> None:
         self._emit = emit
@@ -262,7 +265,7 @@ class _AnswerStream:
         await self._emit(event)
 
     async def end(self, answered: Turn, reply: Reply) -> None:
-        """Reports what hooks changed in a reply, as far as it differs from what was reported."""
+        """Report hook changes to a reply, as far as it differs from what was reported."""
         if self._is_holding:
             for event in _block_events(answered.message.blocks if answered.message else ()):
                 await self._emit(event)
@@ -273,7 +276,7 @@ class _AnswerStream:
 
 
 def _block_events(blocks: Iterable[Block]) -> Iterator[Event]:
-    """The events for complete blocks."""
+    """Return the events for complete blocks."""
     incoming = _Incoming()
     for number, block in enumerate(blocks):
         match block:
@@ -289,7 +292,7 @@ def _block_events(blocks: Iterable[Block]) -> Iterator[Event]:
 
 
 class _Run(Struct):
-    """A run of pieces of one kind."""
+    """A run of pieces of the same kind."""
 
     kind: BlockKind
     key: int
@@ -297,7 +300,7 @@ class _Run(Struct):
 
 
 class _Incoming:
-    """An answer that is coming in, as blocks."""
+    """An incoming answer, as blocks."""
 
     def __init__(self) -> None:
         self._runs: list[_Run] = []
@@ -342,7 +345,7 @@ class _Incoming:
         return [BlockEnded(index=len(self._runs) - 1)]
 
     def usage(self) -> Usage:
-        """The known cost of the answer, which may not be complete."""
+        """Return the known cost of the answer, which may not be complete."""
         if self.reply is not None:
             return self.reply.usage
         if self._progress is None:
@@ -351,7 +354,9 @@ class _Incoming:
         return Usage(input=self._progress.total, cached=self._progress.cached, output=output)
 
     def partial_reply(self, stop: str) -> Reply | None:
-        """The part of an incomplete answer that can be stored: words. Half a call cannot."""
+        """Return the part of an incomplete answer that can be stored: words. An incomplete call
+        cannot be stored.
+        """
         blocks: list[Block] = []
         for run in self._runs:
             text = mend_text("".join(run.texts))
@@ -365,8 +370,9 @@ class _Incoming:
 
 
 def _with_own_ids(reply: Reply) -> Reply:
-    """The reply with an id of its own for every call: some servers give one id to several, and a
-    result refers to a call only by its id."""
+    """Return the reply with a unique id for every call: some servers use one id for several calls,
+    and a result refers to a call only by its id.
+    """
     ids: set[str] = set()
     blocks: list[Block] = []
     for block in reply.blocks:

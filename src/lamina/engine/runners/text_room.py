@@ -1,4 +1,4 @@
-"""Room in a request for texts of its own: search results and tool results.
+"""Fits additional texts into a request: search results and tool results.
 
 Laws: they are counted like everything else, and get their room after attachments. If the request
 still does not fit, they are shortened first.
@@ -45,11 +45,11 @@ class TextRoom:
         self.tokens = room.texts(beside)
 
     def cost(self, texts: Sequence[ToolText]) -> int:
-        """How many tokens texts take in a request."""
+        """Return how many tokens texts take in a request."""
         return self._count(render_tool_texts(texts)) if texts else 0
 
     def take_hits(self, hits: Sequence[Hit]) -> tuple[Hit, ...]:
-        """The first hits, as many as there is room for."""
+        """Return the first hits, as many as there is room for."""
         while hits and self.cost([render_hits(hits)]) > self.tokens:
             hits = hits[:-1]
         return tuple(hits)
@@ -57,9 +57,10 @@ class TextRoom:
     def take_searches(
         self, outputs: Sequence[SearchOutput], max_tokens: int
     ) -> tuple[SearchOutput, ...]:
-        """Searches with as many of their hits as fit `max_tokens`; the one with the most hits
-        gives up its last first. A search without hits left is dropped: it must not say that nothing
-        was found."""
+        """Return searches with as many of their hits as fit `max_tokens`; the search with the most
+        hits gives up its last ones first. A search without remaining hits is dropped: it must not
+        claim that nothing was found.
+        """
         rest = list(outputs)
         while any(output.result.hits for output in rest):
             if self.cost(render_searches(rest)[0]) <= max_tokens:
@@ -73,8 +74,9 @@ class TextRoom:
     def shorten(
         self, texts: Sequence[ToolText], max_tokens: int
     ) -> tuple[tuple[ToolText, ...], tuple[str, ...]]:
-        """The texts with the middle of the largest cut out until they fit `max_tokens`, and which
-        ones were cut. A text that would be empty is dropped."""
+        """Return the texts, with the middle of the largest cut out until they fit `max_tokens`, and
+        which ones were cut. A text that would be empty is dropped.
+        """
         sizes = [self._count(text.text) for text in texts]
         over = self.cost(texts) - max_tokens
         if over <= 0:
@@ -95,8 +97,8 @@ class TextRoom:
 async def prepare_smaller(
     prepare: Callable[[tuple[T, ...]], Awaitable[Turn]], parts: Sequence[T]
 ) -> tuple[Turn, int]:
-    """Prepares with as many `parts` as the window allows, dropping the last ones first; returns the
-    turn, and their number. What hooks add is known only then.
+    """Prepare with as many `parts` as the window allows, dropping the last ones first; return the
+    turn, and their number. Additions by hooks are known only at that point.
 
     Raises:
         WindowExceeded: it does not fit even without any.

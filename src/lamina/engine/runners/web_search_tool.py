@@ -1,9 +1,9 @@
-"""Web search as a tool: `webSearch`.
+"""Offers web search as a tool: `webSearch`.
 
 Laws: nothing leaves the machine that a person did not allow: the tool exists only if a search
 service is configured, and its calls are shown and need approval like those of any tool that is not
-free. A query with a secret is not sent. Results are the words of strangers: wrapped, cited with the
-numbers of the turn, and never an instruction.
+free. A query with a secret is not sent. Results are untrusted text: wrapped, cited with the numbers
+of the turn, and never an instruction.
 """
 
 from collections.abc import Mapping
@@ -89,7 +89,7 @@ class WebSearchTools:
 
 
 def _hit(page: FoundPage) -> Hit:
-    """A page as a search result; its address stands in for a path."""
+    """Return a page as a search result; its address is used instead of a path."""
     parts = (f"Date: {page.date}" if page.date else "", page.snippet, page.content)
     text = "\n\n".join(dict.fromkeys(filter(None, parts)))
     excerpt = cut_excerpt(text, find_secrets(text), 0, len(text))

@@ -1,4 +1,5 @@
-"""`Session` and `Turn`: preparing, committing and resuming turns, and moving about in the tree.
+"""Implements `Session` and `Turn`: preparing, committing and resuming turns, and navigating the
+tree.
 
 Private: see `lamina` for what is public.
 """

@@ -1,8 +1,8 @@
-"""Compaction: a summary replaces part of history, as a patch, and the next request reports it.
+"""Compacts history: a summary replaces part of it, as a patch, and the next request reports this.
 
 Laws: the plan is pure and comes from `lamina.core.compaction`; only the summary comes from outside.
 It is extracted if there is no summarizer or its answer is unusable. A compaction that would not
-help is not made, and says why.
+help is skipped, and the reason is reported.
 """
 
 from collections.abc import Sequence
@@ -54,8 +54,9 @@ OVERFLOWED = "compaction (overflow)"
 
 
 class CompactionOutcome(Struct, frozen=True, kw_only=True):
-    """The outcome of a compaction. `reason` says what it was for, or why there was none; `problem`
-    says why some or all of the summary was extracted although there was a summarizer."""
+    """The outcome of a compaction. `reason` is its reason, or why there was none; `problem`
+    explains why some or all of the summary was extracted although there was a summarizer.
+    """
 
     changed: bool
     reason: str
@@ -67,7 +68,7 @@ class CompactionOutcome(Struct, frozen=True, kw_only=True):
     reports: tuple[LeftOut, ...] = ()
     # It was not needed yet, so its absence is not worth reporting.
     idle: bool = False
-    # Its cost and savings, where the cache was cold.
+    # Its cost and savings, if the cache was cold.
     price: HistoryPrice | None = None
 
 
@@ -99,13 +100,14 @@ class Compactor:
     def find_trigger(
         self, texts: Sequence[str], items: Sequence[Item], *, cold: bool
     ) -> Trigger | None:
-        """The trigger for a compaction before the next request, given its new texts and items.
-        While the cache is cold, later turns count too: cutting is cheapest then."""
+        """Return the trigger for a compaction before the next request, given its new texts and
+        items. While the cache is cold, later turns count too: cutting is cheapest then.
+        """
         state, room, assembler = self._page.state, self._room, self._assembler
         settings = state.settings
         tokens = assemble_standing(state, assembler).tokens
         tokens += sum(assembler.count_text(text) + MESSAGE_TOKENS for text in texts)
-        # Names and frames come with every request: allow for a little more than they use.
+        # Every request includes names and frames: allow for a little more than they use.
         tokens += self._new_tokens(items) + HEADER_TOKENS
         tokens = round(tokens * room.calibration)
         # However much is kept free for the answer, pruning must not come first.
@@ -119,8 +121,9 @@ class Compactor:
         return "cold" if is_near else None
 
     def _new_tokens(self, items: Sequence[Item]) -> int:
-        """The tokens of the items that would be new in a request, without those that cannot be sent
-        anyway."""
+        """Return the tokens of the items that would be new in a request, without those that cannot
+        be sent anyway.
+        """
         state, limit = self._page.state, self._room.limit
         if state.settings.attachment_limit is not None:
             limit = min(limit, state.settings.attachment_limit)
@@ -132,8 +135,9 @@ class Compactor:
         return sum(size for size in sizes if size <= limit)
 
     async def compact(self, trigger: Trigger, scale: float = 1.0) -> CompactionOutcome:
-        """Writes a compaction onto the page, or says why there is none. `scale` is the provider's
-        count over ours, as far as it is known."""
+        """Write a compaction onto the page, or return why there is none. `scale` is the ratio of
+        the provider's count to ours, if known.
+        """
         page, state = self._page, self._page.state
         settings, window = state.settings, self._room.window
         messages = state.envelope.cached.since(0)
@@ -197,8 +201,9 @@ class Compactor:
         )
 
     def _price(self, plan: CompactionPlan, summary: int, cost: float | None) -> HistoryPrice:
-        """The cost and savings of a compaction, if the cache is cold; `cost` is that of the
-        summary."""
+        """Return the cost and savings of a compaction, if the cache is cold; `cost` is the cost of
+        the summary.
+        """
         front = assemble_standing(self._page.state, self._assembler).front
         return price_history(
             self._target, self._page.state.settings, self._room.calibration,
@@ -207,8 +212,9 @@ class Compactor:
         )  # fmt: skip
 
     async def strip(self) -> CompactionOutcome | None:
-        """Has a summarizer summarise what a limit on history removes, if one is passed. If that
-        fails, nothing is cut here: the planner cuts, and extracts the summary."""
+        """Summarise what a limit on history removes, if a summarizer is passed. If that fails,
+        nothing is cut here: the planner cuts, and extracts the summary.
+        """
         page, state = self._page, self._page.state
         settings, known = (
             state.settings,
@@ -259,8 +265,9 @@ class Compactor:
         )
 
     def _evict(self, plan: CompactionPlan, summary: int) -> tuple[PruneCandidate, ...]:
-        """What leaves the library if it is too large on its own: the least wanted first, never
-        anything pinned or essential."""
+        """Return the items to evict if the library alone is too large: the least wanted first,
+        never anything pinned or essential.
+        """
         state = self._page.state
         room = self._room.beside(assemble_standing(state, self._assembler)).free
         room -= plan.tokens_kept + summary + HEADER_TOKENS
@@ -284,13 +291,14 @@ class Compactions:
         self._blobs = blobs
         self._spending = spending
         self._summarizer = summarizer
-        # Anyone watching a turn sees the extra requests.
+        # Listeners to a turn see the extra requests.
         self._emit = emit
 
     def swallowed_overflow(self, state: State, target: Target) -> int:
-        """The tokens of the last request by its provider's count, if they exceeded the window and
-        it was answered anyway; 0 otherwise, or once something was done about it: a provider that
-        says the same of the smaller request is wrong."""
+        """Return the provider's token count for the last request if it exceeded the window and was
+        answered anyway; 0 otherwise, or if this was already handled: a provider that reports the
+        same for the smaller request is wrong.
+        """
         last, usage = state.requests.sent, state.requests.sent_usage
         if last is None or usage is None or last.target != target.name or state.requests.cuts:
             return 0
@@ -309,14 +317,16 @@ class Compactions:
         *,
         at_end: bool = False,
     ) -> CompactionOutcome | None:
-        """Compacts if the next request would be over the threshold, or soon after it while the
-        cache is cold, or if the last one exceeded the window without an error. Without a summarizer
-        it only does the last: pruning spares the cache, and forgets nothing that fits."""
+        """Compact if the next request would be over the threshold, or soon after it while the cache
+        is cold, or if the last one exceeded the window without an error. Without a summarizer, only
+        the last case applies: pruning spares the cache, and drops nothing that fits.
+        """
         state = page.state
         if state.settings.compaction == "off":
             return None
         if (reported := self.swallowed_overflow(state, target)) and state.requests.sent:
-            # By the provider's count: a request that we count as small may fill the window there.
+            # By the provider's count: a request that is small by our count may fill the window
+            # there.
             scale = min(MAX_RATIO, min(reported, MAX_TOKENS) / max(1, state.requests.sent.tokens))
             return await self._compactor(page, target, promotion).compact("overflow", scale)
         if self._summarizer is None:
@@ -331,8 +341,10 @@ class Compactions:
         self, page: Page, target: Target, promotion: Promotion, texts: Sequence[str],
         items: Sequence[Item], *, is_question: bool,
     ) -> tuple[Page, CompactionOutcome | None, CompactionOutcome | None]:  # fmt: skip
-        """The page once everything due before a request is done and written: a compaction, and
-        before a question whatever the limits on history require; with the outcomes of both."""
+        """Return the page after everything due before a request is done and written: a compaction,
+        and before a question everything that the limits on history require; with the outcomes of
+        both.
+        """
         compaction = await self.if_due(page, target, promotion, texts, items)
         if compaction and compaction.changed:
             page = await self.keep(page)
@@ -349,7 +361,7 @@ class Compactions:
         return await self._compactor(page, target, promotion).compact(trigger)
 
     async def by_hand(self) -> CompactionOutcome:
-        """Compacts now, at a person's request.
+        """Compact now, at a person's request.
 
         Raises:
             TurnStateError: a request is open.
@@ -363,9 +375,10 @@ class Compactions:
             return await self.now(page, target, state.settings.promotion, "manual")
 
     async def keep(self, page: Page, *, leaving: bool = False) -> Page:
-        """Writes a compaction as a write of its own, so that a summary that took a model time is
-        not lost with the request behind it. Not while another request is open, unless that one is
-        to be left."""
+        """Write a compaction to the journal separately, so that a summary that took a model time is
+        not lost with the request behind it. Not while another request is open, unless it is to be
+        left.
+        """
         if self._record.state.requests.open is not None and not leaving:
             return page
         await self._record.keep(page.written, page.state)
@@ -379,7 +392,7 @@ class Compactions:
 
 
 def compaction_warnings(outcome: CompactionOutcome | None) -> tuple[str, ...]:
-    """What a person should know about a compaction: that it did not help, or how it was made."""
+    """Return warnings about a compaction: that it did not help, or how it was made."""
     if outcome is None:
         return ()
     warnings = []
@@ -393,7 +406,9 @@ def compaction_warnings(outcome: CompactionOutcome | None) -> tuple[str, ...]:
 
 
 def report_strip(draft: Draft, strip: CompactionOutcome) -> Draft:
-    """The draft with what a limit on history removed, and how the summary was made."""
+    """Return the draft with the messages that a limit on history removed, and how the summary was
+    made.
+    """
     warnings = []
     if strip.problem:
         extracted = "" if strip.changed else "; the summary was extracted"
@@ -409,9 +424,10 @@ def report_strip(draft: Draft, strip: CompactionOutcome) -> Draft:
 def report_compaction(
     draft: Draft, outcome: CompactionOutcome | None, earlier: Sequence[tuple[str, int]]
 ) -> Draft:
-    """The draft with the messages that summaries replaced since the last request: those in
-    `earlier`, at the end of its turn or by hand, and those right before it. A compaction after an
-    overflow is in `earlier`, too."""
+    """Return the draft with the messages that summaries replaced since the last request: those in
+    `earlier`, at the end of its turn or by hand, and those right before it. `earlier` also includes
+    a compaction after an overflow.
+    """
     reports = []
     for reason, count in earlier[:-1] if draft.retry else earlier:
         detail = f"{count} earlier messages gave way to a summary: {reason}"

@@ -1,8 +1,8 @@
-"""Edited questions and regenerated answers: siblings of the originals.
+"""Creates edited questions and regenerated answers, as siblings of the originals.
 
 Laws: nothing is deleted, and bytes in front of the repeated question do not move. Attachments are
-attached again: files as they are now, parts of files and pages as they were. A regenerated answer
-rests on the same items and the same results; no tool is run for it twice.
+attached again: files in their current version, parts of files and pages as they were. A regenerated
+answer is based on the same items and the same results; no tool is run for it twice.
 """
 
 from collections.abc import AsyncIterator, Iterable
@@ -49,8 +49,9 @@ async def in_front_of(
     question: str,
     attach: Iterable[Attachable] | None,
 ) -> AsyncIterator[tuple[Attachable, ...]]:
-    """The session in front of a question, with the attachments of its replacement: `attach`, or
-    else those of the original. If no question replaces it, the session continues where it was.
+    """Move the session in front of a question, and yield the attachments of its replacement:
+    `attach`, or else those of the original. If no question replaces it, the session continues at
+    its previous position.
 
     Raises:
         NoSuchEntry: the entry does not exist.
@@ -80,8 +81,9 @@ async def in_front_of(
 async def take_over(
     record: Record, reader: AttachmentReader, asked: MessageEntry, warn: Warn
 ) -> tuple[Attachable, ...]:
-    """What a person attached to a question, to be attached again. Anything that can no longer be
-    read is attached as it was, with a warning."""
+    """Return a person's attachments to a question, to be attached again. Anything that can no
+    longer be read is attached as it was, with a warning.
+    """
     request = request_for(record, asked)
     then = record.state_at(request.id if request else asked.id)
     taken: list[Attachable] = []
@@ -104,7 +106,7 @@ async def take_over(
 async def ask_again(
     turns: TurnLifecycle, record: Record, answer: str | None, target: str | None
 ) -> Turn:
-    """Repeats the request of an answer as a sibling of it; by default, of the last answer.
+    """Repeat the request of an answer as a sibling of it; by default, of the last answer.
 
     Raises:
         NoSuchEntry: the entry does not exist.
@@ -134,8 +136,9 @@ def find_question(record: Record, entry: str) -> MessageEntry:
 
 
 def find_request(record: Record, entry: str | None) -> RequestEntry:
-    """The request of an answer, or the last one made for a question; by default, the last one on
-    the path."""
+    """Return the request of an answer, or the last one made for a question; by default, the last
+    one on the path.
+    """
     if entry is None:
         requests = record.state.requests
         request = requests.open or requests.sent
@@ -158,7 +161,7 @@ def find_request(record: Record, entry: str | None) -> RequestEntry:
 
 
 def request_for(record: Record, message: MessageEntry) -> RequestEntry | None:
-    """The first request that a question was made for, or that carried results."""
+    """Return the first request that was made for a question, or that carried results."""
     for entry in record.entries.values():
         if isinstance(entry, RequestEntry):
             asked = record.message_of(entry)
@@ -168,7 +171,7 @@ def request_for(record: Record, message: MessageEntry) -> RequestEntry | None:
 
 
 class _Attached(Struct, frozen=True, kw_only=True):
-    """What a person attached to a question; `kept` is its former version, if that is known."""
+    """A person's attachment to a question; `kept` is its former version, if known."""
 
     item: ItemId
     kept: Item | None
@@ -178,7 +181,7 @@ class _Attached(Struct, frozen=True, kw_only=True):
 
     @property
     def reference(self) -> str:
-        """How it is read again; empty for what is attached as it was."""
+        """The reference by which it is read again; empty for an item that is attached as it was."""
         if self.kept is not None and self.kept.kind in PART_KINDS:
             return ""
         return reference_to(self.item)
@@ -187,8 +190,9 @@ class _Attached(Struct, frozen=True, kw_only=True):
 def _find_attached(
     asked: MessageEntry, request: RequestEntry | None, then: State, now: State
 ) -> list[_Attached]:
-    """What a person attached to a question. Items that were always included, pinned, added to the
-    session, found by search or brought along come back without this."""
+    """Return a person's attachments to a question. Items that were always included, pinned, added
+    to the session, found by search or brought along return without this.
+    """
     items, shapes = then.library.items, _shapes_of(asked)
     if request is None:
         uses = asked.message.context.uses if asked.message.context else ()
@@ -208,7 +212,7 @@ def _find_attached(
         if item.include == "manual"
         and not (item.origin or item.pinned or item.item in now.library.members)
     ]
-    # Anything that had no room, or could not be read then, gets another try.
+    # Items that did not fit, or could not be read at the time, get another try.
     attached += [
         _Attached(item=ItemId(omission.what), kept=None)
         for omission in request.context.left_out
@@ -225,7 +229,7 @@ def _shapes_of(asked: MessageEntry) -> dict[ItemId, Shape]:
 def _attached_then(
     asked: MessageEntry, request: RequestEntry, then: State
 ) -> tuple[Attachment, ...]:
-    """Everything that a request was made of, as it was."""
+    """Return all items that a request contained, as they were."""
     shapes = _shapes_of(asked)
     return tuple(
         replace(attachment, shape=shapes.get(attachment.item.id, attachment.shape))

@@ -1,7 +1,7 @@
-"""Calls of the engine's own tools, which the session answers itself.
+"""Answers calls to the engine's own tools within the session.
 
-Laws: such a call needs no approval, because it runs nothing. Whatever it finds is written down with
-its result, so that a resumed turn continues with the same.
+Laws: such a call needs no approval, because it runs nothing. Its findings are written down with its
+result, so that a resumed turn continues with the same ones.
 """
 
 from collections.abc import Container
@@ -33,15 +33,16 @@ from lamina.engine.sources.selector import Selector
 
 
 class SessionTools:
-    """What a session knows of tools: `selector` chooses among them, and `toolset` is what its
-    runner can call; None without a runner, or if its runner has no tools."""
+    """A session's tools: `selector` chooses among them, and `toolset` contains those that its
+    runner can call; None without a runner, or if its runner has no tools.
+    """
 
     def __init__(self, selector: Selector) -> None:
         self.selector = selector
         self.toolset: Toolset | None = None
 
     def take(self, toolset: Toolset) -> None:
-        """Takes over the tools that can be called from now on."""
+        """Replace the tools that can be called from now on."""
         self.toolset = toolset
 
     @property
@@ -64,8 +65,9 @@ class EngineCalls:
         self._lock = lock
 
     def answers(self, call: ToolCall, sent: Container[str] | None = None) -> bool:
-        """Whether the engine answers a call: its tool was offered (it is in `sent`, if that is
-        passed), and no other tool has that name."""
+        """Return whether the engine answers a call: its tool was offered (it is in `sent`, if that
+        is passed), and no other tool has that name.
+        """
         name = self._intended(call).name
         if (sent is not None and name not in sent) or name in self._others():
             return False
@@ -76,7 +78,7 @@ class EngineCalls:
         return searches and any(map(is_search, state.envelope.tools))
 
     async def answer(self, call: ToolCall, target: str) -> ToolResult:
-        """The result of a waiting call, kept with what it found.
+        """Return the result of a waiting call, stored with its findings.
 
         Raises:
             TurnStateError: the call is not waiting.
@@ -96,7 +98,7 @@ class EngineCalls:
         return {} if toolset is None else {tool.definition.name: tool for tool in toolset.tools}
 
     def _intended(self, call: ToolCall) -> ToolCall:
-        """The call itself, or the one made through `use_tool`."""
+        """Return the call itself, or the one made through `use_tool`."""
         return intended_call(call, self._others()) if call.name == USE_TOOL.name else call
 
     async def _search(self, call: ToolCall, intended: ToolCall, target: str) -> ToolResult:
@@ -137,7 +139,7 @@ class EngineCalls:
 
 
 def _read_query(call: ToolCall) -> str | ToolFinds:
-    """The query, or what is wrong with the call."""
+    """Return the query, or what is wrong with the call."""
     try:
         arguments = msgspec.json.decode(call.arguments or "{}")
     except msgspec.DecodeError:

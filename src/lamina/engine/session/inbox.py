@@ -1,7 +1,7 @@
-"""Messages without a request of their own: added to history, or waiting for the next turn.
+"""Stores messages without a request of their own: added to history, or waiting for the next turn.
 
 Law: a waiting message is in the journal before its sender gets a confirmation, and it leaves the
-inbox with the same write that stores it as a message or a question: it is neither lost nor sent
+inbox in the same write that stores it as a message or a question: it is neither lost nor sent
 twice.
 """
 
@@ -23,26 +23,27 @@ class SessionInbox:
         self._lock = lock
 
     def waiting(self, deliver: Delivery) -> tuple[InboxEntry, ...]:
-        """The waiting messages, in the order they were sent."""
+        """Return the waiting messages, in the order in which they were sent."""
         messages = self._record.state.inbox.values()
         return tuple(message for message in messages if message.deliver == deliver)
 
     async def keep(self, text: str, deliver: Delivery) -> None:
-        """Keeps a message for the next turn."""
+        """Store a message for the next turn."""
         require_text(text, "the message")
         async with self._lock:
             await self._record.write(InboxEntry, text=text, deliver=deliver)
 
     async def discard(self, message: InboxEntry) -> None:
-        """Removes a message that cannot be asked."""
+        """Remove a message that cannot be asked."""
         async with self._lock:
             if message.id in self._record.state.inbox:
                 await self._record.write(InboxEntry, taken=message.id)
 
 
 def take_out(page: Page, message: InboxEntry) -> None:
-    """Writes down that a message is sent on this page, where it may have another id. That stands
-    even if its request is left for another one."""
+    """Record that a message is sent on this page, where it may have another id. This stays recorded
+    even if its request is left for another one.
+    """
     for key, waiting in page.state.inbox.items():
         if (waiting.text, waiting.deliver) == (message.text, message.deliver):
             page.write(InboxEntry, taken=key)
@@ -54,7 +55,7 @@ ADDED = "session.add_message"
 
 
 def add_message(page: Page, text: str, *, role: Role, custom_type: str, shown: bool) -> None:
-    """Writes a message onto `page`, behind the history.
+    """Write a message onto `page`, behind the history.
 
     Raises:
         TurnStateError: a turn is in progress.

@@ -1,6 +1,7 @@
-"""Prefixes that a provider may still have in its cache: of other branches, and of other sessions.
+"""Finds prefixes that a provider may still have in its cache: of other branches, and of other
+sessions.
 
-Law: a session without branches costs nothing here: its state says that none was left.
+Law: a session without branches costs nothing here: its state shows that no branch was left.
 """
 
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from lamina.core.values.usage import Usage
 from lamina.engine.record.layouts import Layouts
 from lamina.engine.record.record import Record
 
-# How many requests of other branches are compared: the latest.
+# How many requests of other branches are compared: the latest ones.
 MAX_REQUESTS = 16
 # How many entries are searched for them.
 MAX_ENTRIES = 2_000
@@ -30,8 +31,9 @@ MAX_ENTRIES = 2_000
 def branch_prefixes(
     record: Record, state: State, target: Target, now: float
 ) -> tuple[SentPrefix, ...]:
-    """The requests to `target` that were answered on any branch and may be in its cache, the latest
-    first; none if `state` continues from the last of them."""
+    """Return the requests to `target` that were answered on any branch and may be in its cache, the
+    latest first; none if `state` continues from the last of them.
+    """
     if not state.requests.branched:
         return ()
     lifetime = cache_rules(state.settings, target).lifetime_s
@@ -53,7 +55,7 @@ def branch_prefixes(
 
 
 def _answered(record: Record, since: float) -> Iterator[RequestEntry]:
-    """Answered requests, the latest first, that were sent `since` that time."""
+    """Return the answered requests sent `since` that time, the latest first."""
     answered: set[str] = set()
     for entry in _latest_first(record):
         if entry.at < since:
@@ -71,7 +73,7 @@ def _latest_first(record: Record) -> Iterator[Entry]:
 
 
 def _latest_ids(record: Record) -> Iterator[str]:
-    """Entries are numbered in the order of writing."""
+    """Return the ids of the latest entries, which are numbered in the order of writing."""
     number = entry_number(record.page().next_id()) or 0
     return map(mint_id, range(number - 1, max(-1, number - 1 - MAX_ENTRIES), -1))
 
@@ -83,7 +85,7 @@ def _describe(
     lost = digests.index(None) if None in digests else len(digests)
     return SentPrefix(
         target=request.target,
-        # Sent with the options of its own branch, which are nearly always these.
+        # Sent with the options of its own branch, which are nearly always the same.
         form=cache_form(options_for_request(state), target),
         key=sent_key(request, state) if target.routes_by_key else "",
         digests=tuple((digest or "")[:DIGEST_DIGITS] for digest in digests[:lost]),
@@ -96,8 +98,7 @@ def _describe(
 
 
 class KnownPrefixes:
-    """The known prefixes of one session; `shared` is where the sessions of this machine remember
-    theirs."""
+    """The known prefixes of one session; `shared` stores those of all sessions on this machine."""
 
     def __init__(self, record: Record, layouts: Layouts, shared: SentPrefixes | None) -> None:
         self._record = record
@@ -107,8 +108,10 @@ class KnownPrefixes:
     async def recent(
         self, state: State, target: Target, now: float, boundary: Boundary | None
     ) -> RecentPrefixes:
-        """What a request to `target` may find that was not sent on the path of `state`. What other
-        sessions sent is looked up only if the request is at a `boundary`."""
+        """Return prefixes that a request to `target` may find in a cache and that were not sent on
+        the path of `state`. Those of other sessions are looked up only if the request is at a
+        `boundary`.
+        """
         if cache_rules(state.settings, target).lifetime_s is None:
             return NOTHING_RECENT
         recent = NOTHING_RECENT
@@ -119,12 +122,12 @@ class KnownPrefixes:
         return recent
 
     async def count(self, request: RequestEntry) -> None:
-        """Notes that a request is about to be sent: its key has one more."""
+        """Record that a request is about to be sent: its key has one more."""
         if self.shared is not None and request.routing_key:
             await self.shared.count(request.routing_key, request.at)
 
     async def keep(self, request: RequestEntry, prompt: Prompt, state: State, usage: Usage) -> None:
-        """Notes that a request was answered, and what others may find of it."""
+        """Record that a request was answered, and the prefix that others may find."""
         if self.shared is None or usage.explicit:
             return
         target = self._layouts.book.find(request.target)

@@ -1,4 +1,6 @@
-"""What a person does with the library of a session: pin items, lay them down, forget them."""
+"""Changes the library of a session at a person's request: pins items, lays them down, forgets
+them.
+"""
 
 from collections.abc import Iterable
 from typing import Any
@@ -22,7 +24,7 @@ from lamina.errors import UsageError
 
 
 async def pin(record: Record, reader: AttachmentReader, what: Attachable) -> bool:
-    """Pins an item. False if it was already pinned.
+    """Pin an item. Return False if it was already pinned.
 
     Raises:
         UsageError: the item cannot be read, or is not a single item.
@@ -31,7 +33,7 @@ async def pin(record: Record, reader: AttachmentReader, what: Attachable) -> boo
     if not reading.attachments:
         why = reading.left_out[0].detail if reading.left_out else "the item to pin is missing"
         raise UsageError(f"cannot pin: {why}")
-    # Whatever it brings along comes every turn, with its own priority.
+    # Items that it brings along come on every turn, with priorities of their own.
     item = reading.attachments[0].item
     if item.kind in GROUP_KINDS:
         raise UsageError(f"cannot pin the {item.kind} {item.key}: pin its important notes instead")
@@ -46,7 +48,7 @@ async def pin(record: Record, reader: AttachmentReader, what: Attachable) -> boo
 async def preload(
     record: Record, reader: AttachmentReader, attach: Iterable[Attachable]
 ) -> tuple[LeftOut, ...]:
-    """Lays items down; returns those that could not be read."""
+    """Lay items down; return those that could not be read."""
     missing: list[LeftOut] = []
     items: dict[tuple[ItemId, str], Item] = {}
     async with record.writing() as page:
@@ -61,13 +63,13 @@ async def preload(
 
 
 async def find_changes(record: Record, reader: AttachmentReader) -> tuple[LibraryChange, ...]:
-    """Items that stand in the context and no longer match the workspace."""
+    """Return items in the context that no longer match the workspace."""
     comparisons = await compare_library(record.state, reader)
     return tuple(comparison.change for comparison in comparisons)
 
 
 async def refresh(record: Record, reader: AttachmentReader) -> tuple[LibraryChange, ...]:
-    """Brings the standing items up to date; returns the changes."""
+    """Bring the standing items up to date; return the changes."""
     comparisons = await compare_library(record.state, reader, keep=True)
     async with record.writing() as page:
         bring_up_to_date(page, comparisons)
@@ -86,7 +88,7 @@ async def forget(record: Record, what: str) -> bool:
 
 
 async def rebuild(record: Record, layouts: Layouts, reason: str) -> bool:
-    """Rebuilds the library. False if nothing would change.
+    """Rebuild the library. Return False if nothing would change.
 
     Raises:
         UsageError: the reason is missing.
@@ -103,7 +105,7 @@ async def rebuild(record: Record, layouts: Layouts, reason: str) -> bool:
 async def _mark(
     record: Record, what: str, among: Iterable[ItemId], kind: type[Any], **fields: Any
 ) -> bool:
-    """Writes an entry for every item that `what` names. False if it matches none."""
+    """Write an entry for every item that `what` names. Return False if it matches none."""
     items = _find_items(what, among)
     if not items:
         return False
@@ -114,7 +116,7 @@ async def _mark(
 
 
 def _find_items(what: str, among: Iterable[ItemId]) -> list[ItemId]:
-    """The items with that id, path or name, else those whose name matches."""
+    """Return the items with that id, path or name, else those whose name matches."""
     items = list(among)
     if exact := [item for item in items if what in (item, key_of(item))]:
         return exact

@@ -1,4 +1,4 @@
-"""Adding rules, references and tools to a session, and removing them."""
+"""Adds rules, references and tools to a session, and removes them."""
 
 import contextlib
 
@@ -30,7 +30,7 @@ from lamina.errors import UsageError
 
 
 class SessionItem(Struct, frozen=True, kw_only=True):
-    """Something that applies to every turn of a session."""
+    """An item that applies to every turn of a session."""
 
     item: ItemId
     include: Include
@@ -38,8 +38,8 @@ class SessionItem(Struct, frozen=True, kw_only=True):
 
 
 async def list_items(turns: TurnLifecycle, state: State) -> tuple[SessionItem, ...]:
-    """Everything that applies to every turn, in its order."""
-    # Until they are opened, servers cannot be asked.
+    """Return everything that applies to every turn, in order."""
+    # Servers cannot be asked until they are opened.
     with contextlib.suppress(UsageError):
         await _list_tools(turns)
     guides = (await turns.tools.selector.guides(state)).guides
@@ -64,7 +64,9 @@ async def list_items(turns: TurnLifecycle, state: State) -> tuple[SessionItem, .
 
 
 def _vanished(state: State) -> list[ItemId]:
-    """The rules and references that the session always includes, whether they exist or not."""
+    """Return the rules and references that the session always includes, whether they exist or
+    not.
+    """
     modes, members = state.library.include_modes or {}, state.library.members
     return [
         item
@@ -74,7 +76,7 @@ def _vanished(state: State) -> list[ItemId]:
 
 
 async def add(record: Record, turns: TurnLifecycle, what: str) -> bool:
-    """Adds an item; False if it is in the session already."""
+    """Add an item; return False if it is already in the session."""
     member = await _find(record.state, turns, what)
     if member is None:
         raise missing_member_error(read_member(what), await _candidates(record.state, turns))
@@ -85,20 +87,21 @@ async def add(record: Record, turns: TurnLifecycle, what: str) -> bool:
         return False
     membership = membership_added(member.include)
     if member in engine_members(turns.tools.offered):
-        # Otherwise it would only return when the list moves anyway: the person wants it now.
+        # Otherwise it would return only when the list moves anyway: the person wants it now.
         membership = "manual"
     await record.write(IncludeEntry, item=member.id, membership=membership, name=name)
     return True
 
 
 async def remove(record: Record, turns: TurnLifecycle, what: str) -> bool:
-    """Removes an item; False if it was not in the session."""
+    """Remove an item; return False if it was not in the session."""
     members = record.state.library.members
     item = read_member(what)
     if members.get(item) == "removed":
         return False
     name = next((_name_of(tool) for tool in _tools_of(turns) if tool.id == item), "")
-    # An item that was added, or is always included, can leave even if its agent no longer has it.
+    # An item that was added, or is always included, can be removed even if its agent no longer has
+    # it.
     if members.get(item) != "manual":
         member = await _find(record.state, turns, what)
         if member is not None:
@@ -112,16 +115,16 @@ async def remove(record: Record, turns: TurnLifecycle, what: str) -> bool:
     return True
 
 
-# -- changed files of the agent -------------------------------------------------------------------
+# -- changed agent files --------------------------------------------------------------------------
 
 
 async def find_agent_changes(turns: TurnLifecycle, state: State) -> tuple[AgentChange, ...]:
-    """How the agent's files differ from what the session took over from them."""
+    """Return how the agent's files differ from those that the session adopted."""
     return (await turns.tools.selector.guides(state)).changes
 
 
 async def adopt_agent(record: Record, turns: TurnLifecycle) -> tuple[AgentChange, ...]:
-    """Takes over the agent's files; returns what that changes."""
+    """Adopt the agent's files; return the resulting changes."""
     library = record.state.library
     if library.include_modes is None:
         return ()
@@ -140,17 +143,17 @@ async def adopt_agent(record: Record, turns: TurnLifecycle) -> tuple[AgentChange
 
 
 def _name_of(member: Member) -> str:
-    """The name by which the model knows a tool; empty for other items."""
+    """Return the name by which the model calls a tool; empty for other items."""
     return member.definition.name if isinstance(member, OfferedTool) else ""
 
 
 def _tools_of(turns: TurnLifecycle) -> tuple[OfferedTool, ...]:
-    """The tools that can be added and removed: the runner's, and the engine's own."""
+    """Return the tools that can be added and removed: the runner's, and the engine's own."""
     return (*turns.tools.offered, *engine_members(turns.tools.offered))
 
 
 async def _list_tools(turns: TurnLifecycle) -> None:
-    """Asks the runner for its tools if no question has made it report them yet."""
+    """Ask the runner for its tools if no question has made it report them yet."""
     if not turns.tools.offered and turns.runner.list_tools:
         turns.tools.take(await turns.runner.list_tools())
 

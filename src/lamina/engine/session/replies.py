@@ -1,6 +1,6 @@
-"""Replies: an answer is written down with its cost, and ends its turn.
+"""Commits replies: an answer is written to the journal with its cost, and ends its turn.
 
-Law: once the answer is stored, later errors are written down and reported, and never remove it.
+Law: once the answer is stored, later errors are recorded and reported, and never remove it.
 """
 
 import anyio
@@ -26,9 +26,9 @@ from lamina.engine.session.session_spending import Spending
 from lamina.engine.sources.hook_runs import TurnHooks
 from lamina.errors import LaminaError
 
-# How much there must be to read before a snapshot pays off.
+# How much there must be to read before a snapshot is worth its cost.
 SNAPSHOT_BYTES = 1 << 16
-# A server may add this much to every request and still be right.
+# A server may add this much to every request and its count still be right.
 SMALL_ERROR = 1_000
 
 
@@ -40,7 +40,7 @@ class CommitOutcome(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     # The hooks that changed the message.
     changed_by: tuple[str, ...] = ()
-    # What hooks at the end of the turn want to show people.
+    # Displays from hooks at the end of the turn.
     displays: tuple[HookDisplay, ...] = ()
 
 
@@ -68,7 +68,7 @@ class Replies:
     async def commit(
         self, request: RequestEntry, prompt: Prompt, reply: Reply, *, end: bool
     ) -> CommitOutcome:
-        """Appends the answer and its cost; ends the turn, unless calls wait or `end` is off."""
+        """Append the answer and its cost; end the turn, unless calls wait or `end` is off."""
         record, state = self._record, self._record.state
         record.require_open(request)
         verdict = self._layouts.judge(state, request, reply)
@@ -115,8 +115,7 @@ class Replies:
         )
 
     def _doubt(self, request: RequestEntry, usage: Usage) -> tuple[str, ...]:
-        """What a person should know about the provider's count of a request: once, not every
-        time."""
+        """Return a warning about the provider's count of a request: once, not every time."""
         window, reported = request.context.fit.window, usage.input
         if reported > window:
             figures = f"{reported:,} tokens of a window of {window:,}"
@@ -131,7 +130,7 @@ class Replies:
         return (f"the provider reports {figures}; its counts are not used to size requests",)
 
     async def _end_turn(self, request: RequestEntry, answer: Message) -> tuple[str, ...]:
-        """Runs the hooks of a finished turn, and compaction if it is due."""
+        """Run the hooks of a finished turn, and compaction if it is due."""
         record = self._record
         try:
             async with record.writing() as page:

@@ -1,8 +1,10 @@
-"""A session: prepares turns, commits replies, and appends both to its journal before it says so.
+"""Implements the session, which prepares turns, commits replies, and appends both to its journal
+before confirming them.
 
-`Session` is the public class; `SessionCore` is its inside, for runners, wiring and apps.
+`Session` is the public class; `SessionCore` is its internal counterpart, for runners, wiring and
+apps.
 
-Laws: the state only moves on when the store has kept the entries; a failed append changes nothing.
+Laws: the state advances only after the store has kept the entries; a failed append changes nothing.
 A session has one lock, and every write holds it.
 """
 
@@ -73,20 +75,21 @@ class SessionCore:
         self.inbox = SessionInbox(self.record, self.lock)
 
     def connect(self, runner: RunnerPorts) -> None:
-        """Connects a runner: from now on it works with the session."""
+        """Connect a runner, which works with the session from now on."""
         self.turns.runner = runner
 
     def ask_before_sending(self, gate: Gate | None) -> None:
-        """Asks `gate` before a runner sends a turn; an exception raised there prevents the
-        sending."""
+        """Call `gate` before a runner sends a turn; an exception raised there prevents the
+        sending.
+        """
         self.turns.spending.gate = gate
 
     def show_indexing(self, progress: Progress) -> None:
-        """Shows the progress of indexing when a question waits for it."""
+        """Show the progress of indexing when a question waits for it."""
         self.turns.tools.selector.progress = progress
 
     def warn(self, *texts: str) -> None:
-        """Shows a person something with the next request."""
+        """Show a person a warning with the next request."""
         self.turns.warn(*texts)
 
     async def close(self) -> None:
@@ -107,8 +110,7 @@ class SessionCore:
         options: Options | None = None,
         always: tuple[Item, ...] | None = None,
     ) -> None:
-        """Takes over the values that differ from the last time, in one write. `given` are their
-        digests.
+        """Adopt the values that differ from the last time, in one write. `given` are their digests.
 
         Raises:
             UnknownTarget, InvalidPatch: a value is not possible; nothing was changed.
@@ -122,8 +124,9 @@ class SessionCore:
     async def take_over_agent(
         self, include_modes: Mapping[ItemId, Include], name: str, place: str
     ) -> None:
-        """Takes over the include modes of an agent, unless the session has its modes from this very
-        agent: because another agent was named, or the session began before modes were recorded."""
+        """Adopt the include modes of an agent, unless the session has its modes from this same
+        agent: because another agent was named, or the session began before modes were recorded.
+        """
         library = self.record.state.library
         if library.include_modes is not None and library.modes_from == place:
             return
@@ -135,32 +138,33 @@ class SessionCore:
     def in_front_of(
         self, question: str, attach: Iterable[Attachable] | None
     ) -> AbstractAsyncContextManager[tuple[Attachable, ...]]:
-        """The session in front of a question, to ask another one in its place, with that one's
-        attachments."""
+        """Move the session in front of a question, to ask another one in its place, and yield that
+        one's attachments.
+        """
         return in_front_of(self.turns, self.record, self.reader, question, attach)
 
     async def find_attachments(self, question: str) -> tuple[Attachable, ...]:
-        """What a person attached to a question."""
+        """Return a person's attachments to a question."""
         asked = find_question(self.record, question)
         return await take_over(self.record, self.reader, asked, self.turns.warn)
 
     async def change_settings(self, values: Mapping[str, Any]) -> None:
-        """Changes settings from the next turn on."""
+        """Change settings from the next turn on."""
         await session_settings.update_settings(self.record, self.layouts, values)
 
     def list_requests(self) -> Iterable[dict[str, Any]]:
-        """Every request as plain data, without texts."""
+        """Return every request as plain data, without texts."""
         entries = {entry.id: entry for entry in self.record.entries.values()}
         return list_request_rows(
             Journal(entries=entries, leaf=self.record.state.leaf), self.layouts.book
         )
 
     def find_request(self, answer: str | None) -> str:
-        """The request of an answer; by default, of the last one."""
+        """Return the request of an answer; by default, of the last one."""
         return find_request(self.record, answer).id
 
     async def copy(self, entries: Sequence[Entry], session: str | None) -> "SessionCore":
-        """Creates a session with these entries, and with the same parts."""
+        """Create a session with these entries and the same parts."""
         at, damaged = self.clock.now(), bool(self.record.damage)
         name = await tree.copy_entries(entries, self.ports.store, session, at, damaged=damaged)
         ports = replace(self.ports, hooks=self.hooks, selector=self.turns.tools.selector)
@@ -168,8 +172,9 @@ class SessionCore:
 
 
 class Session:
-    """One conversation. Open one with `lamina.open_session`; close it, or use it in `async with`,
-    so that it can be opened elsewhere."""
+    """A conversation. Open one with `lamina.open_session`; close it, or use it in `async with`, so
+    that it can be opened elsewhere.
+    """
 
     def __init__(self, core: SessionCore) -> None:
         self._core = core
@@ -185,7 +190,7 @@ class Session:
         await self.close()
 
     async def close(self) -> None:
-        """Releases the session's file. A prepared request that was not committed stays as it is."""
+        """Release the session's file. A prepared request that was not committed stays as it is."""
         await self._core.close()
 
     @property
@@ -194,7 +199,7 @@ class Session:
         return self._record.state.session.session
 
     def target(self, name: str | None = None) -> Target:
-        """The session's target, or another target by name.
+        """Return the session's target, or another target by name.
 
         Raises:
             UnknownTarget: no target has that name.
@@ -208,26 +213,30 @@ class Session:
 
     @property
     def envelope(self) -> Envelope:
-        """What the next request is made of, before a question is added: system parts, library,
-        tools, messages, options. `system.compiled` is the system prompt as one text."""
+        """The content of the next request before a question is added: system parts, library, tools,
+        messages, options. `system.compiled` is the system prompt as one string.
+        """
         state = self.state
         in_force = replace(state.envelope, options=state.options)
         return with_compiled_system(in_force, state)
 
     @property
     def settings(self) -> Settings:
-        """The settings in force, including options of the same names set by an agent, a program or
-        a hook. `update_settings` changes them."""
+        """The current settings, including options of the same names set by an agent, a program or a
+        hook. `update_settings` changes them.
+        """
         return self.state.settings_in_force
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """Every entry of the session, abandoned branches included, in the order of writing."""
+        """All entries of the session, including those of abandoned branches, in the order of
+        writing.
+        """
         return tuple(self._record.entries.values())
 
     @property
     def path(self) -> tuple[Entry, ...]:
-        """The entries from the header to the current position: everything that counts."""
+        """The entries from the header to the current position: those that are in effect."""
         return self._record.path(self.state.leaf)
 
     @property
@@ -250,7 +259,7 @@ class Session:
         target: str | None = None,
         tool_texts: Iterable[ToolText] = (),
     ) -> Turn:
-        """The next request: what was typed, and everything that applies to it.
+        """Return the next request: the typed text, and everything that applies to it.
 
         `attach` accepts workspace paths and items; `lamina.attach` gives them a priority.
         `tool_texts` are results of planned tools, for this request only.
@@ -264,11 +273,12 @@ class Session:
         return await self._turns.prepare(text, attach, target, tuple(tool_texts))
 
     async def current_turn(self, *, target: str | None = None) -> Turn | None:
-        """The unfinished turn, for example after a restart: one whose request was never answered
-        (send `request()` again and commit; its price is reserved as in `prepare`), or one whose
-        calls wait for their results (`resume` it). None if the last turn is complete. If a `target`
-        is named, here or for the session since, the turn continues there: its request is made
-        again."""
+        """Return the unfinished turn, for example after a restart: one whose request was never
+        answered (send `request()` again and commit; its price is reserved as in `prepare`), or one
+        whose calls wait for their results (`resume` it). None if the last turn is complete. If a
+        `target` is named, here or for the session since then, the turn continues there: its request
+        is made again.
+        """
         return await take_up(self._turns, self._record, target)
 
     async def edit(
@@ -279,9 +289,9 @@ class Session:
         attach: Iterable[Attachable] | None = None,
         target: str | None = None,
     ) -> Turn:
-        """Edits an earlier question: the request for `text` in its place. The original question and
-        everything after it stay as a branch. Its attachments are attached again, unless `attach`
-        replaces them; the current settings and pins apply.
+        """Edit an earlier question: return the request for `text` in its place. The original
+        question and everything after it stay as a branch. Its attachments are attached again,
+        unless `attach` replaces them; the current settings and pins apply.
 
         Raises:
             NoSuchEntry: the entry does not exist.
@@ -293,7 +303,7 @@ class Session:
             return await self.prepare(text, attach=attachments, target=target)
 
     async def attachments_of(self, question: str) -> tuple[Attachable, ...]:
-        """What a person attached to a question, and what is attached again if it is edited.
+        """Return a person's attachments to a question, which are attached again if it is edited.
 
         Raises:
             NoSuchEntry: the entry does not exist.
@@ -302,8 +312,8 @@ class Session:
         return await self._core.find_attachments(question)
 
     async def regenerate(self, answer: str | None = None, *, target: str | None = None) -> Turn:
-        """Asks for an answer again, by default the last one: its request is repeated with the same
-        items and tool results, as a sibling. The entry of a question means its whole turn. The
+        """Ask for an answer again, by default the last one: its request is repeated with the same
+        items and tool results, as a sibling. The entry of a question refers to its whole turn. The
         current settings and target apply. If no answer arrives and something else is prepared, that
         follows the original answer.
 
@@ -315,7 +325,7 @@ class Session:
         return await ask_again(self._turns, self._record, answer, target)
 
     async def compact(self) -> CompactionOutcome:
-        """Replaces the older part of history by a summary, now. The dropped messages stay in the
+        """Replace the older part of history by a summary, now. The dropped messages stay in the
         journal: see `compactions`.
 
         Raises:
@@ -326,10 +336,10 @@ class Session:
 
     @property
     def compactions(self) -> tuple[DroppedHistory, ...]:
-        """The messages that compactions and prunes took out of the context of this path."""
+        """The messages that compactions and prunes removed from the context of this path."""
         return tuple(find_dropped_history(self.path))
 
-    # -- calls that wait -------------------------------------------------------------------------
+    # -- waiting calls ----------------------------------------------------------------------------
 
     @property
     def pending_calls(self) -> tuple[ToolCall, ...]:
@@ -337,25 +347,29 @@ class Session:
         return pending_calls(self._record)
 
     async def keep_result(self, result: ToolResult, *, whole: str = "") -> ToolResult:
-        """Writes down a tool's result while other calls of its turn still wait, so that it is not
-        run again; `resume` uses it. `whole` is the full text of a cut result. Returns the result as
-        it was stored."""
+        """Store a tool's result while other calls of its turn still wait, so that it is not run
+        again; `resume` uses it. `whole` is the full text of a cut result. Return the result as
+        stored.
+        """
         return await self._turns.results.keep(result, whole)
 
     async def read_result(self, what: str) -> str:
-        """The full result of a tool, including what was not sent: by its call's id, or a digest."""
+        """Return the full result of a tool, including the part that was not sent: by its call's id,
+        or a digest.
+        """
         return await self._turns.results.read(what)
 
     async def keep_decision(
         self, call_id: str, tool: OfferedTool, decision: Decision, *, planned: bool = False
     ) -> None:
-        """Writes down what a person decided about a call; a `planned` call belongs to no answer."""
+        """Store a person's decision about a call; a `planned` call belongs to no answer."""
         async with self._lock:
             await keep_decision(self._record, call_id, tool, decision, planned=planned)
 
     async def abandon_turn(self, why: str = "The call was not run: the turn was stopped.") -> bool:
-        """Ends a turn whose calls wait, so that something else can be asked. Calls that ran keep
-        their results, the others get `why`. False if none waits."""
+        """End a turn whose calls wait, so that something else can be asked. Calls that ran keep
+        their results, the others get `why`. Return False if no call waits.
+        """
         async with self._lock:
             return await abandon_turn(self._record, self._turns.hooks, why)
 
@@ -363,14 +377,15 @@ class Session:
     # ------------------------------------------------------------------
 
     async def items(self) -> tuple[SessionItem, ...]:
-        """The items that the session's agent always includes, then those added by hand; missing
-        ones are marked."""
+        """Return the items that the session's agent always includes, then those added by hand;
+        missing ones are marked.
+        """
         return await members.list_items(self._turns, self.state)
 
     async def add(self, what: str) -> bool:
-        """Adds a rule, a reference or a tool to the session: `rule:NAME`, `ref:NAME`,
-        `tool:SERVER/NAME`, or `tool:NAME` for a function or one of Lamina's own tools. False if it
-        is already in the session.
+        """Add a rule, a reference or a tool to the session: `rule:NAME`, `ref:NAME`,
+        `tool:SERVER/NAME`, or `tool:NAME` for a function or one of Lamina's own tools. Return False
+        if it is already in the session.
 
         Raises:
             UsageError: nothing has that name.
@@ -379,8 +394,8 @@ class Session:
             return await members.add(self._record, self._turns, what)
 
     async def remove(self, what: str) -> bool:
-        """Removes a rule, a reference or a tool from the session. It stays out, and search does not
-        find it, until it is added again. False if it was not in the session.
+        """Remove a rule, a reference or a tool from the session. It stays out, and search does not
+        find it, until it is added again. Return False if it was not in the session.
 
         Raises:
             UsageError: `what` is not of the form `rule:NAME`, `ref:NAME` or `tool:SERVER/NAME`.
@@ -389,14 +404,15 @@ class Session:
             return await members.remove(self._record, self._turns, what)
 
     async def find_agent_changes(self) -> tuple[AgentChange, ...]:
-        """How the agent's files now differ from what the session took over when it began: rules,
-        references and tools that are new, gone, or under another include mode. Changes nothing;
-        `adopt_agent` does."""
+        """Return how the agent's files now differ from those that the session adopted when it
+        began: rules, references and tools that are new, gone, or have another include mode. Nothing
+        is changed; `adopt_agent` does that.
+        """
         return await members.find_agent_changes(self._turns, self.state)
 
     async def adopt_agent(self) -> tuple[AgentChange, ...]:
-        """Takes over the agent's current files, from the next turn on. What a person added or
-        removed stays so. Returns the changes; none if nothing differs.
+        """Adopt the agent's current files, from the next turn on. Items that a person added or
+        removed stay so. Return the changes; none if nothing differs.
 
         Raises:
             UsageError: the agent cannot be read.
@@ -408,8 +424,8 @@ class Session:
     # ----------------------------------------------------------------------------------
 
     async def pin(self, what: Attachable) -> bool:
-        """Makes an item essential, named every turn and kept at boundaries. False if it already
-        was.
+        """Make an item essential, named every turn and kept at boundaries. Return False if it
+        already was.
 
         Raises:
             UsageError: the item cannot be read.
@@ -418,45 +434,50 @@ class Session:
             return await library.pin(self._record, self._core.reader, what)
 
     async def preload(self, attach: Iterable[Attachable]) -> tuple[LeftOut, ...]:
-        """Lays items down before anything is asked: in the library, or behind what was sent.
-        Returns those that could not be read."""
+        """Lay items down before anything is asked: in the library, or behind what was sent. Return
+        those that could not be read.
+        """
         async with self._lock:
             return await library.preload(self._record, self._core.reader, attach)
 
     async def preview_attachment(self, what: Attachable) -> Attachments:
-        """What an attachment would bring, or why it cannot be read; nothing is attached."""
+        """Return the items that an attachment would add, or why it cannot be read; nothing is
+        attached.
+        """
         async with self._lock:
             return await self._core.reader.read(what, self.state, keep=False)
 
     async def find_changes(self) -> tuple[LibraryChange, ...]:
-        """Items in the context that no longer match the workspace: edited, moved, deleted. Changes
-        nothing; `refresh` does."""
+        """Return items in the context that no longer match the workspace: edited, moved, deleted.
+        Nothing is changed; `refresh` does that.
+        """
         async with self._lock:
             return await library.find_changes(self._record, self._core.reader)
 
     async def refresh(self) -> tuple[LibraryChange, ...]:
-        """Brings the items in the context up to date: current versions are laid down, and deleted
-        or moved ones leave at the next boundary. Returns the changes."""
+        """Bring the items in the context up to date: current versions are laid down, and deleted or
+        moved ones leave at the next boundary. Return the changes.
+        """
         async with self._lock:
             return await library.refresh(self._record, self._core.reader)
 
     async def unpin(self, what: str) -> bool:
-        """Removes a pin; `what` is an item's id, path or name. False if it was not pinned."""
+        """Remove a pin; `what` is an item's id, path or name. Return False if it was not pinned."""
         async with self._lock:
             return await library.unpin(self._record, what)
 
     async def forget(self, what: str) -> bool:
-        """Lets an item leave the library at the next boundary. False if it is not there."""
+        """Remove an item from the library at the next boundary. Return False if it is not there."""
         async with self._lock:
             return await library.forget(self._record, what)
 
     async def set_system(self, name: str, text: str, *, reason: str) -> None:
-        """Sets one system part: a boundary once something was sent, hence the reason."""
+        """Set one system part: this is a boundary once a request was sent, hence the reason."""
         op = SystemPartSet(name=name, text=text, reason=reason)
         await self.apply("session.set_system", op)
 
     async def set_tools(self, tools: Sequence[ToolDefinition], *, reason: str) -> None:
-        """Replaces the tools, which come first on every wire."""
+        """Replace the tools, which come first in every wire format."""
         await self.apply("session.set_tools", ToolsReplace(tools=tuple(tools), reason=reason))
 
     async def apply(
@@ -465,7 +486,7 @@ class Session:
         *ops: PatchOp | Patch | Mapping[str, Any],
         display: Display | None = None,
     ) -> None:
-        """Applies patch operations, all or none. They may be plain data, with our field names or
+        """Apply patch operations, all or none. They may be plain data, with Lamina's field names or
         those of the original documents (`invalidateCacheReason`).
 
         Raises:
@@ -478,8 +499,9 @@ class Session:
     async def add_message(
         self, text: str, *, role: Role = "user", custom_type: str = "", shown: bool = True
     ) -> None:
-        """Adds a message to history that is not a question: the next request and all later ones
-        carry it. `custom_type` is an application's name for it; people see it if it is `shown`.
+        """Add a message to history that is not a question: the next request and all later ones
+        include it. `custom_type` is the name that an application gives it; people see it if it is
+        `shown`.
 
         Raises:
             TurnStateError: a turn is in progress; a runner's `send_message` reaches it.
@@ -489,13 +511,15 @@ class Session:
             add_message(page, text, role=role, custom_type=custom_type, shown=shown)
 
     async def rebuild_library(self, reason: str) -> bool:
-        """Rebuilds the library now, at the price of the prefix. False if nothing would change."""
+        """Rebuild the library now, at the price of the prefix. Return False if nothing would
+        change.
+        """
         async with self._lock:
             return await library.rebuild(self._record, self._core.layouts, reason)
 
     @session_settings.takes_fields_of(Settings)
     async def update_settings(self, **settings: Any) -> Settings:
-        """Changes settings of this session from the next turn on. A search setting accepts the name
+        """Change settings of this session from the next turn on. A search setting accepts the name
         of a preset, or a mapping of the parts that change.
 
         Raises:
@@ -507,19 +531,22 @@ class Session:
             return self.settings
 
     async def export_requests(self) -> tuple[dict[str, Any], ...]:
-        """Every request as plain data, without texts; docs/requests.md names the fields."""
+        """Return every request as plain data, without texts; docs/requests.md describes the
+        fields.
+        """
         return tuple(self._core.list_requests())
 
     async def spending(self) -> SpendStanding:
-        """Spending of this session, of its last turn, and of all sessions today; with the limits in
-        force."""
+        """Return the spending of this session, of its last turn, and of all sessions today; with
+        the limits in force.
+        """
         return await self._turns.spending.standing()
 
     # -- the tree --------------------------------------------------------------------------------
 
     async def navigate(self, entry: str, *, summary: str = "") -> tree.TreePosition:
-        """Continues from another entry, or from just before it if it is a question, so that it can
-        be asked again. `summary` tells the model about the branch left behind.
+        """Continue from another entry, or from just before it if it is a question, so that it can
+        be asked again. `summary` informs the model about the branch left behind.
 
         Raises:
             NoSuchEntry: the entry does not exist.
@@ -528,23 +555,23 @@ class Session:
             return await tree.navigate(self._record, entry, summary)
 
     async def label(self, entry: str, text: str) -> None:
-        """Gives an entry a label; an empty one removes it."""
+        """Give an entry a label; an empty one removes it."""
         async with self._lock:
             await tree.label(self._record, entry, text)
 
     async def rename(self, name: str) -> None:
-        """Gives the session a name for people to see."""
+        """Give the session a name for people to see."""
         async with self._lock:
             await self._record.write(InfoEntry, name=name.strip())
 
     async def add_custom_entry(self, kind: str, data: Any = None) -> None:
-        """Stores an application's own data in the journal; it is not part of any context."""
+        """Store an application's own data in the journal; it is not part of any context."""
         async with self._lock:
             await self._record.write(CustomEntry, kind=kind, data=data)
 
     async def fork(self, session: str | None = None, *, at: str | None = None) -> "Session":
-        """A new session that begins with this one's path, up to `at`. The two share no journal;
-        their prompts begin with the same bytes, so they share caches.
+        """Return a new session that begins with this one's path, up to `at`. The two share no
+        journal; their prompts begin with the same bytes, so they share caches.
 
         Raises:
             NoSuchEntry: the entry does not exist.
@@ -554,11 +581,13 @@ class Session:
             return Session(await self._core.copy(tree.path_until(self._record, at), session))
 
     async def save_as(self, session: str | None = None) -> "Session":
-        """Saves the whole tree as another session, for when this one's file is gone."""
+        """Save the whole tree as another session, for example because this session's file is
+        gone.
+        """
         async with self._lock:
             return Session(await self._core.copy(self.entries, session))
 
 
 def core_of(session: Session) -> SessionCore:
-    """The inside of a session: for runners, wiring and apps, not for applications."""
+    """Return the core of a session: for runners, wiring and apps, not for applications."""
     return session._core

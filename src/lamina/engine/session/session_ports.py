@@ -1,4 +1,5 @@
-"""What a session receives from outside: the world it reaches, and the runner that works with it.
+"""Defines the ports that a session receives: its access to the outside world, and the runner that
+works with it.
 
 Law: both are frozen records, passed once and never changed.
 """
@@ -32,15 +33,19 @@ Emit = Callable[[Event], Awaitable[None]]
 
 
 class Warn(Protocol):
-    """Shows a person something once, with the next request, before anything else is sent."""
+    """A callable that shows a person a warning once, with the next request, before anything else is
+    sent.
+    """
 
     def __call__(self, *texts: str) -> None: ...
 
 
 class SessionPorts(Struct, frozen=True, kw_only=True):
-    """The world as one session reaches it. `searcher` searches the notes of the workspace, if it
-    has any. Without a `spend_ledger` there is no account and no limit; `spend_ceilings` are limits
-    in addition to those of the settings. `closing` was made for the session and ends with it."""
+    """A session's access to the outside world. `searcher` searches the notes of the workspace, if
+    it has any. Without a `spend_ledger` there is no account and no limit; `spend_ceilings` are
+    limits in addition to those of the settings. `closing` was made for the session and ends with
+    it.
+    """
 
     store: JournalStore
     book: TargetBook
@@ -59,8 +64,9 @@ class SessionPorts(Struct, frozen=True, kw_only=True):
 
 
 class RunnerPorts(Struct, frozen=True, kw_only=True):
-    """What a session knows of its runner: who watches a turn, and who lists its tools, if it runs
-    any."""
+    """A session's access to its runner: the listener to a turn, and the function that lists its
+    tools, if it runs any.
+    """
 
     emit: Emit
     list_tools: Callable[[], Awaitable[Toolset]] | None = None

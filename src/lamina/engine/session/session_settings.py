@@ -1,5 +1,4 @@
-"""What applies to a session from now on: changed settings, and values passed again when it is
-opened."""
+"""Applies changed settings, and values passed again when a session is opened."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -27,8 +26,9 @@ S = TypeVar("S")
 def takes_fields_of(
     record: Callable[P, Struct],
 ) -> Callable[[Callable[Concatenate[S, ...], R]], Callable[Concatenate[S, P], R]]:
-    """Lets type checkers and `help()` show the fields of a record as the keywords of a method's
-    `**` parameter; the method changes those that are passed."""
+    """Let type checkers and `help()` show the fields of a record as the keywords of a method's `**`
+    parameter; the method changes those that are passed.
+    """
 
     def show(method: Callable[Concatenate[S, ...], R]) -> Callable[Concatenate[S, P], R]:
         signature = inspect.signature(method)
@@ -46,7 +46,7 @@ def takes_fields_of(
 
 
 async def update_settings(record: Record, layouts: Layouts, values: Mapping[str, Any]) -> None:
-    """Changes settings from the next turn on.
+    """Change settings from the next turn on.
 
     Raises:
         InvalidSetting: a value has the wrong type or is out of range.
@@ -73,8 +73,8 @@ async def update_settings(record: Record, layouts: Layouts, values: Mapping[str,
 
 
 def nearest_setting(name: str) -> str:
-    """The setting that was probably meant, as a question; empty if none is close."""
-    # Common names elsewhere; a turn here is from a question to its answer.
+    """Return the setting that was probably meant, as a question; empty if none is close."""
+    # Common names elsewhere; here, a turn is from a question to its answer.
     others = {"max_turns": "max_requests", "max_chat_turns": "max_requests"}
     names = [] if "." in name else [*Settings.__struct_fields__]
     near = others.get(name) or next(iter(get_close_matches(name, names, n=1)), "")
@@ -91,7 +91,7 @@ async def open_again(
     options: Options | None,
     always: tuple[Item, ...] | None,
 ) -> None:
-    """Takes over the values that differ from the last time, in one write."""
+    """Adopt the values that differ from the last time, in one write."""
     async with record.writing() as page:
         if settings is not None and settings != record.state.settings:
             layouts.choose(None, settings)

@@ -1,11 +1,11 @@
-"""Spending of a session: where there is a limit, every provider call is reserved before it is sent,
-and settled by its answer.
+"""Tracks the spending of a session: if there is a limit, every provider call is reserved before it
+is sent, and settled by its answer.
 
 Laws: nothing is sent that could pass a limit. A reservation covers one sending; it is freed only if
-nothing was sent, or if the provider rejected it. An answer that never came stays reserved. Without
-a limit nothing is reserved, and each answer is written down once; an account that cannot be written
-is then a warning, not an error. Storage of an explicit cache is always reserved, because a process
-that dies leaves it behind.
+nothing was sent, or if the provider rejected it. If an answer never arrives, its price stays
+reserved. Without a limit nothing is reserved, and each answer is recorded once; an account that
+cannot be written then causes a warning, not an error. Storage of an explicit cache is always
+reserved, because a process that dies leaves it behind.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -58,7 +58,7 @@ Gate = Callable[[Any], Awaitable[None]]
 
 
 class ProviderCall(Struct, frozen=True, kw_only=True):
-    """A call that is about to be made, with what determines its price."""
+    """A call that is about to be made, with the values that determine its price."""
 
     price: RequestPrice
     purpose: SpendPurpose = "answer"
@@ -67,7 +67,7 @@ class ProviderCall(Struct, frozen=True, kw_only=True):
 
 
 class Bill(Struct, kw_only=True):
-    """One provider call: its reservation, if any, and its progress."""
+    """A provider call: its reservation, if any, and its progress."""
 
     call: ProviderCall
     reservation: str = ""
@@ -76,8 +76,9 @@ class Bill(Struct, kw_only=True):
 
 
 class Spending:
-    """The money of one session. `ceilings` are limits in addition to those of its settings; without
-    a `ledger` there is no account and no limit."""
+    """The spending of one session. `ceilings` are limits in addition to those of its settings;
+    without a `ledger` there is no account and no limit.
+    """
 
     def __init__(
         self,
@@ -98,11 +99,10 @@ class Spending:
         self._turn: str | None = None
         self._is_new_turn = False
         self._began_early = False
-        # The latest bill of each request that this instance made and that still waits for its
-        # answer.
+        # The latest bill of each request that this instance made and whose answer is still awaited.
         self._bills: dict[str, Bill] = {}
         self._is_warned = False
-        # Asked before a runner sends a turn.
+        # Called before a runner sends a turn.
         self.gate: Gate | None = None
 
     @property
@@ -112,7 +112,7 @@ class Spending:
 
     @property
     def is_limited(self) -> bool:
-        """Whether there is a limit; asked before every request, so it has to be fast."""
+        """Whether there is a limit; checked before every request, so it must be fast."""
         settings = self._record.state.settings
         return (
             settings.spend_day is not None
@@ -122,8 +122,9 @@ class Spending:
         ) and self.ledger is not None
 
     def begin_turn(self, *, early: bool = False) -> None:
-        """Notes that a question is about to be asked. `early` if something is sent before it is
-        prepared: then preparing it does not begin another turn."""
+        """Record that a question is about to be asked. `early` if something is sent before it is
+        prepared: then preparing it does not begin another turn.
+        """
         if self._began_early and not early:
             self._began_early = False
             return
@@ -131,14 +132,15 @@ class Spending:
         self._turn, self._is_new_turn = None, True
 
     def _name_turn(self) -> str | None:
-        """The current turn. It gets its name when it first costs something, from the next entry, so
-        that names are in order and unique."""
+        """Return the name of the current turn. It is named after the next entry when it first costs
+        something, so that names are in order and unique.
+        """
         if self._is_new_turn:
             self._turn, self._is_new_turn = self._record.page().next_id(), False
         return self._turn
 
     async def standing(self) -> SpendStanding:
-        """The spending of the session, of its last turn, and of all sessions today."""
+        """Return the spending of the session, of its last turn, and of all sessions today."""
         if self.ledger is None:
             return SpendStanding(limits=self.limits)
         day = self.ledger.day_of(self._clock.now())
@@ -151,7 +153,7 @@ class Spending:
     # -- any call --------------------------------------------------------------------------------
 
     async def reserve(self, call: ProviderCall) -> Bill:
-        """Reserves the upper price of a call, if there is a limit.
+        """Reserve the maximum price of a call, if there is a limit.
 
         Raises:
             SpendLimit: it could pass a limit; nothing was written.
@@ -184,8 +186,9 @@ class Spending:
     async def settle(
         self, bill: Bill, usage: Usage | None, *, storage: float | None = None
     ) -> None:
-        """Writes down the cost of a call; None if its answer did not report it. `storage` is the
-        cost of storing a cache, which is known without an answer."""
+        """Record the cost of a call; None if its answer did not report it. `storage` is the cost of
+        storing a cache, which is known without an answer.
+        """
         if self.ledger is None or bill.is_over:
             return
         bill.is_over = True
@@ -206,7 +209,7 @@ class Spending:
             self._tell(error)
 
     async def release(self, bill: Bill) -> None:
-        """Frees the reservation of a call that was not sent, or that the provider rejected."""
+        """Free the reservation of a call that was not sent, or that the provider rejected."""
         if self.ledger is None or bill.is_over:
             return
         bill.is_over = True
@@ -217,8 +220,9 @@ class Spending:
                 self._tell(error)
 
     async def end_failed(self, bill: Bill, error: BaseException) -> None:
-        """Handles a failed call: if it was rejected nothing is charged, otherwise the charge is
-        unknown."""
+        """Handle a failed call: if it was rejected nothing is charged, otherwise the charge is
+        unknown.
+        """
         if isinstance(error, ProviderError) and error.is_refusal:
             with anyio.CancelScope(shield=True):
                 await self.release(bill)
@@ -229,7 +233,7 @@ class Spending:
         self, target: Target, tokens: int, seconds: float, *, creates: bool,
         note: "NoteCacheCost",
     ) -> "SessionCacheCharge":  # fmt: skip
-        """Reserves the cost of an explicit cache: storing it, and creating it if `creates` is set.
+        """Reserve the cost of an explicit cache: storing it, and creating it if `creates` is set.
         `note` is called with the final cost.
 
         Raises:
@@ -258,7 +262,7 @@ class Spending:
             raise
 
     def _tell(self, error: SpendLedgerError) -> None:
-        """Warns once that the account cannot be written."""
+        """Warn once that the account cannot be written."""
         if not self._is_warned:
             self._is_warned = True
             self._warn(f"what this costs is not written down: {error}")
@@ -282,13 +286,15 @@ class Spending:
         )  # fmt: skip
 
     def rehearse(self) -> None:
-        """Stops all spending from now on: nothing is sent, reserved or written down, and limits do
-        not block anything. `find_refusal` returns what a limit would say."""
+        """Stop all spending from now on: nothing is sent, reserved or recorded, and limits block
+        nothing. `find_refusal` returns the error that a limit would raise.
+        """
         self._consulted, self.ledger = self.ledger, None
 
     async def find_refusal(self, request: RequestEntry, prompt: Prompt) -> SpendLimit | None:
-        """What a limit would say about the open request, if it began a turn; None if it may be
-        sent."""
+        """Return the error that a limit would raise for the open request, if it began a turn; None
+        if it may be sent.
+        """
         ledger, limits = self._consulted or self.ledger, self.limits
         if ledger is None or not limits:
             return None
@@ -309,12 +315,12 @@ class Spending:
                 return self._refusal(call, reached, cost.low, cost.high)
         return None
 
-    # -- requests of the session -----------------------------------------------------------------
+    # -- session requests -------------------------------------------------------------------------
 
     async def reserve_request(
         self, request: RequestEntry, prompt: Prompt, target: Target, state: State | None = None
     ) -> None:
-        """Reserves the upper price of a request for one sending; earlier reservations for it stay.
+        """Reserve the maximum price of a request for one sending; earlier reservations for it stay.
 
         `state` is the one behind the request, if it is not written yet.
 
@@ -322,7 +328,7 @@ class Spending:
             SpendLimit, SpendLedgerError: as `reserve`.
         """
         if not self.is_limited:
-            # Its cost is written down once its answer arrives.
+            # Its cost is recorded once its answer arrives.
             return
         call = ProviderCall(
             price=self.price(request.context, target, state),
@@ -330,19 +336,19 @@ class Spending:
             layers=measure_layers(prompt),
         )
         bill = await self.reserve(call)
-        # Of earlier requests only what can still be released matters.
+        # Of earlier requests, only those that can still be released matter.
         self._bills = {name: known for name, known in self._bills.items() if known.reservation}
         self._bills[request.id] = bill
 
     def price(
         self, context: RequestContext, target: Target, state: State | None = None
     ) -> RequestPrice:
-        """What determines the price of the last planned request."""
+        """Return the values that determine the price of the last planned request."""
         state = state or self._record.state
         return price_request(context, options_for_request(state), state.settings, target)
 
     def rewrite(self, request: RequestEntry, target: Target) -> CacheRewrite | None:
-        """The cost that the open request incurs by rewriting what a cache had."""
+        """Return the cost that the open request incurs by rewriting cached content."""
         state = self._record.state
         if not request.context.boundaries or (sent := state.requests.sent) is None:
             return None
@@ -353,12 +359,12 @@ class Spending:
         return price_rewrite(request.context, state.settings, target, sent, sent_target)
 
     def is_reserved(self, request: str) -> bool:
-        """Whether one sending of a request is reserved."""
+        """Return whether one sending of a request is reserved."""
         bill = self._bills.get(request)
         return bill is not None and not bill.is_sent and not bill.is_over
 
     async def reserve_again(self, request: RequestEntry, prompt: Prompt) -> None:
-        """Reserves one more sending of the open request.
+        """Reserve one more sending of the open request.
 
         Raises:
             SpendLimit, SpendLedgerError: as `reserve`.
@@ -368,7 +374,7 @@ class Spending:
         await self.reserve_request(request, prompt, self._book.find(request.target))
 
     async def begin_sending(self, request: RequestEntry, prompt: Prompt) -> None:
-        """Notes that a request is being sent. If it was sent before, its price is reserved once
+        """Record that a request is being sent. If it was sent before, its price is reserved once
         more.
 
         Raises:
@@ -380,7 +386,7 @@ class Spending:
             bill.is_sent = True
 
     async def settle_request(self, request: RequestEntry, target: Target, reply: Reply) -> None:
-        """Notes that the answer of a request arrived, or a part of it."""
+        """Record that the answer of a request arrived, or a part of it."""
         bill = self._bills.pop(request.id, None)
         bill = bill or Bill(call=ProviderCall(price=self.price(request.context, target)))
         usage = reply.usage if reply.usage.input or reply.usage.output else None
@@ -393,8 +399,9 @@ class Spending:
     async def reserving(
         self, request: RequestEntry, prompt: Prompt, target: Target, state: State
     ) -> AsyncIterator[None]:
-        """Wraps writing a request down: reserved before it, and freed if it is not written, since
-        then it was never sent."""
+        """Reserve a request's price before it is written, and free it if writing fails, because it
+        was then never sent.
+        """
         await self.reserve_request(request, prompt, target, state)
         try:
             yield
@@ -403,13 +410,13 @@ class Spending:
             raise
 
     async def release_request(self, request: str) -> None:
-        """Notes that a request was not sent, or was rejected."""
+        """Record that a request was not sent, or was rejected."""
         if bill := self._bills.pop(request, None):
             with anyio.CancelScope(shield=True):
                 await self.release(bill)
 
     async def end_failed_request(self, request: str, error: BaseException) -> None:
-        """Notes that sending a request failed."""
+        """Record that sending a request failed."""
         if bill := self._bills.get(request):
             await self.end_failed(bill, error)
 

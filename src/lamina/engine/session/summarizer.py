@@ -1,10 +1,8 @@
-"""Summaries written by a model: in one piece where that fits its window, otherwise in steps that
-do.
+"""Has a model write summaries: in one piece if that fits its window, otherwise in steps that fit.
 
-Laws: nothing is asked that does not fit. In one piece the request begins with the bytes that were
+Laws: nothing is asked that does not fit. In one piece, the request begins with the bytes that were
 sent, so that the provider's cache serves them, and only the instruction is new. If a step fails,
-the summary of its part is extracted, and this is reported. Requests and their costs are written
-down.
+the summary of its part is extracted, and this is reported. Requests and their costs are recorded.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -49,22 +47,24 @@ from lamina.engine.session.session_ports import Emit
 from lamina.engine.session.session_spending import Bill, ProviderCall, Spending
 from lamina.errors import ProviderError, SpendError
 
-# The bytes of the pictures in a prompt.
+# Returns the bytes of the pictures in a prompt.
 ReadBlobs = Callable[[Prompt], Awaitable[Mapping[str, bytes]]]
 # A summary may be longer than requested, but not by more than this; in steps by less.
 TOO_LONG = 2
 STEP_TOO_LONG = 1.5
-# What does not fit into this many parts is extracted, the oldest first.
+# Whatever does not fit into this many parts is extracted, the oldest first.
 MAX_STEPS = 24
 # With less room than this for a part, there is nothing to summarise.
 LEAST_PART = 200
-# After this many failures in a row, the summarizer is not asked for the rest.
+# After this many consecutive failures, the summarizer is not asked for the rest.
 FAILURES = 2
 
 
 class WrittenSummary(Struct, frozen=True, kw_only=True):
-    """A finished summary; empty if there is none, with the reason. A `problem` beside a text says
-    what part of it was extracted; `cost` is in US dollars, and None if part of it is unknown."""
+    """A finished summary; empty if there is none, with the reason. A `problem` beside a text
+    describes the part of it that was extracted; `cost` is in US dollars, and None if part of it is
+    unknown.
+    """
 
     text: str = ""
     problem: str = ""
@@ -72,7 +72,7 @@ class WrittenSummary(Struct, frozen=True, kw_only=True):
 
 
 class CompactionJob:
-    """What a summarizer receives; see `ports.SummaryJob`."""
+    """The input of a summarizer; see `ports.SummaryJob`."""
 
     def __init__(
         self,
@@ -91,16 +91,17 @@ class CompactionJob:
         self.max_tokens = max_tokens
         self._wire = wire
         self._wire_request = wire_request
-        # Awaited before a request is sent again that may have been charged already.
+        # Awaited before a request is sent again that may already have been charged.
         self.reserve_again: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
 
     def request(self) -> dict[str, Any]:
-        """The request in the target's wire form: the conversation up to the cut, byte for byte as
-        it was sent, and the instruction behind it; or a part of it within the instruction."""
+        """Return the request in the target's wire format: the conversation up to the cut, byte for
+        byte as it was sent, and the instruction behind it; or a part of it within the instruction.
+        """
         return self._wire.encode(self._wire_request)
 
     def read(self, answer: object) -> tuple[str, Usage]:
-        """The text that a summarizer returned, and its cost."""
+        """Return the text that a summarizer returned, and its cost."""
         if isinstance(answer, str):
             return mend_text(answer), Usage()
         reply = answer if isinstance(answer, Reply) else self._wire.decode(answer)
@@ -109,7 +110,7 @@ class CompactionJob:
 
 
 class SummaryWriter:
-    """Has the summary of one compaction written."""
+    """Writes the summary for one compaction, using a summarizer."""
 
     def __init__(
         self, page: Page, assembler: Assembler, target: Target, wire: Wire, room: Budget,
@@ -121,7 +122,7 @@ class SummaryWriter:
         self._words = assembler.layout.wording
         self._target = target
         self._wire = wire
-        # The most that the counter may report for a request and its answer.
+        # The maximum that the counter may report for a request and its answer.
         self._window = int(room.window / room.calibration)
         self._calibration = room.calibration
         self._summarizer = summarizer
@@ -131,7 +132,9 @@ class SummaryWriter:
         self._cost: float | None = 0.0
 
     async def write(self, plan: CompactionPlan, messages: Sequence[Message]) -> WrittenSummary:
-        """The summarizer's summary of what `plan` drops from `messages`, or why there is none."""
+        """Return the summarizer's summary of the messages that `plan` drops, or why there is
+        none.
+        """
         return replace(await self._write(plan, messages), cost=self._cost)
 
     async def _write(self, plan: CompactionPlan, messages: Sequence[Message]) -> WrittenSummary:
@@ -157,7 +160,7 @@ class SummaryWriter:
         return self._finish(plan, text)
 
     def _prefix_tokens(self, dropped: Sequence[Message]) -> int:
-        """Tokens of the bytes that were sent, up to the cut."""
+        """Return the tokens of the bytes that were sent, up to the cut."""
         state = self._page.state
         front = assemble_standing(state, self._assembler).front
         sizes = self._assembler.message_sizes(dropped, state.library.items)
@@ -183,7 +186,7 @@ class SummaryWriter:
     async def _write_in_steps(
         self, plan: CompactionPlan, dropped: Sequence[Message]
     ) -> WrittenSummary:
-        """One summary for each part, covering it and everything before it."""
+        """Return one summary for each part, covering it and everything before it."""
         max_tokens = int(plan.summary_tokens * STEP_TOO_LONG)
         # The largest instruction: that of the last part. Each step gets at most `max_tokens`.
         empty = SummaryPart(messages=range(0), text="")
@@ -233,8 +236,9 @@ class SummaryWriter:
     # -- asking ----------------------------------------------------------------------------------
 
     async def _ask(self, job: CompactionJob, tokens: int) -> tuple[str, str, Usage]:
-        """The summarizer's answer to a job of that many tokens, or what went wrong, and its
-        cost."""
+        """Return the summarizer's answer to a job of that many tokens, or what went wrong, and its
+        cost.
+        """
         limit = self._page.state.settings.summary_timeout_s
         text, usage = "", Usage()
         call = self._call(job, tokens)
@@ -261,7 +265,7 @@ class SummaryWriter:
         return text, "", usage
 
     def _call(self, job: CompactionJob, tokens: int) -> ProviderCall:
-        """What determines the price of a summary."""
+        """Return the values that determine the price of a summary."""
         target = self._target
         counted = round((tokens + MESSAGE_TOKENS) * self._calibration)
         price = RequestPrice(
@@ -275,15 +279,16 @@ class SummaryWriter:
         return ProviderCall(price=price, purpose="summary")
 
     async def _settle(self, bill: Bill, usage: Usage) -> None:
-        """Settles a summarizer that returns only a text and reports no usage: it may not have made
-        a request, so nothing is written down needlessly; the reservation counts."""
+        """Settle a summarizer that returns only a string and reports no usage: it may not have made
+        a request, so nothing is recorded needlessly; the reservation counts.
+        """
         if usage == Usage() and not bill.reservation:
             return
         with anyio.CancelScope(shield=True):
             await self._spending.settle(bill, None if usage == Usage() else usage)
 
     async def _encode(self, envelope: Envelope, instruction: str, limit: int) -> WireRequest:
-        """A request that asks for a summary behind what `envelope` holds."""
+        """Return a request that asks for a summary behind the contents of `envelope`."""
         state = self._page.state
         ask = Message(role="user", blocks=(Text(instruction),), id="summarize")
         envelope = replace(envelope, tool_texts=(), uncached=(ask,))
@@ -307,7 +312,7 @@ class SummaryWriter:
         self, usage: Usage, step: tuple[int, int] = (1, 1), messages: tuple[str, ...] = (),
         problem: str = "",
     ) -> None:  # fmt: skip
-        """Writes down that a summary was requested, if that adds anything to its outcome."""
+        """Record that a summary was requested, if that adds anything to its outcome."""
         cost = cost_of(usage, self._target)
         if self._cost is not None:
             self._cost = None if cost is None or usage == Usage() else self._cost + cost
@@ -328,7 +333,7 @@ class ModelSummarizer:
         self._providers = providers
 
     async def summarize(self, job: SummaryJob) -> object:
-        """The model's reply.
+        """Return the model's reply.
 
         Raises:
             ProviderError: there is no reply; the summary is then extracted.

@@ -1,10 +1,10 @@
-"""Tool results of a session: stored without secrets, in full if they were cut, and read back by
+"""Stores a session's tool results without secrets, in full if they were cut, and reads them back by
 handle.
 
-Laws: a tool's result is written down at once, so that the tool is not run again. Secrets are judged
-in the whole result, whatever part is sent or requested. The part that is cut off is on disk before
-the entry that names it; a model that can read it is told how. Only results shortened on this path
-can be read, even if a summary has replaced them. An error in a call to read is the call's result.
+Laws: a tool's result is stored at once, so that the tool is not run again. Secrets are detected in
+the whole result, whatever part is sent or requested. The part that is cut off is on disk before the
+entry that names it; a model that can read it is told how. Only results shortened on this path can
+be read, even if a summary has replaced them. An error in a call to read becomes the call's result.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ from lamina.errors import JournalError, UsageError
 
 
 class ToolResults:
-    """The results of one session. Secrets in them cause a warning."""
+    """The tool results of one session. Secrets in them cause a warning."""
 
     def __init__(
         self, record: Record, store: JournalStore, screen: SecretScreen,
@@ -53,8 +53,8 @@ class ToolResults:
         self._lock = lock
 
     async def keep(self, result: ToolResult, whole: str = "") -> ToolResult:
-        """Stores a tool's result while other calls of its turn wait, and with it the `whole` of a
-        text that was cut. Returns the result as stored.
+        """Store a tool's result while other calls of its turn wait, and with it the `whole` of a
+        text that was cut. Return the result as stored.
 
         Raises:
             TurnStateError: the call is not waiting.
@@ -70,11 +70,11 @@ class ToolResults:
             return result
 
     async def keep_whole(self, text: str) -> str:
-        """Stores the full text of a result that is sent shortened; its digest."""
+        """Store the full text of a result that is sent shortened; return its digest."""
         return await self._store.put_blob(mend_text(text).encode())
 
     async def keep_shortened(self, entries: Sequence[Entry], results: Sequence[ToolResult]) -> None:
-        """Stores in full the results that `entries` hold shortened."""
+        """Store the full versions of the results that `entries` contain in shortened form."""
         named = {
             digest
             for entry in entries
@@ -86,7 +86,7 @@ class ToolResults:
                 await self._store.put_blob(data)
 
     async def read(self, what: str) -> str:
-        """The full stored result, by its call's id or a digest.
+        """Return the full stored result, by its call's id or a digest.
 
         Raises:
             UsageError: there is no such result.
@@ -98,8 +98,9 @@ class ToolResults:
         return (await self._store.get_blob(result.digest)).decode()
 
     def screen_cut(self, name: str, text: str, whole: str) -> tuple[str, str]:
-        """The result of the tool `name` without its secrets: a text, and the `whole` of a cut
-        one."""
+        """Return the result of the tool `name` without its secrets: a text, and the `whole` of a
+        cut one.
+        """
         state = self._record.state
         if whole:
             # A cut can split a secret in two.
@@ -113,21 +114,22 @@ class ToolResults:
         return self.screen(ToolResult(call_id="", name=name, text=text), state).text
 
     def screen(self, result: ToolResult, state: State) -> ToolResult:
-        """A result without its secrets."""
+        """Return a result without its secrets."""
         result, warnings = self._screen.result(result, state.settings.secrets)
         self._warn(*warnings)
         return result
 
     def screen_texts(self, texts: Sequence[ToolText], state: State) -> tuple[ToolText, ...]:
-        """Results of planned tools without their secrets."""
+        """Return results of planned tools without their secrets."""
         screened = [self._screen.tool_text(text, state.settings.secrets) for text in texts]
         self._warn(*(warning for _, warnings in screened for warning in warnings))
         return tuple(text for text, _ in screened)
 
 
 def _tell_rest(text: str, whole: str, how_to_read: str) -> str:
-    """A cut text that says how to read the rest: in its own note, or in a line behind it if it was
-    cut in another way."""
+    """Return a cut text that explains how to read the rest: in its own note, or in a line behind it
+    if it was cut in another way.
+    """
 
     def explain(first: int, last: int) -> str:
         return f"{how_to_read}, lines {line_number(whole, first)}-{line_number(whole, last - 1)}"
@@ -153,7 +155,7 @@ class ResultReader:
         self._layouts = layouts
 
     async def answer(self, arguments: str) -> ToolOutput:
-        """The result of a call with these arguments."""
+        """Return the result of a call with these arguments."""
         try:
             wanted = msgspec.json.decode(arguments or "{}", type=dict[str, Any])
         except msgspec.MsgspecError as error:
@@ -161,7 +163,7 @@ class ResultReader:
         return await self.read(wanted)
 
     async def read(self, arguments: Mapping[str, Any]) -> ToolOutput:
-        """The result of a `read_result` call."""
+        """Return the result of a `read_result` call."""
         try:
             wanted = msgspec.convert(arguments, ReadArguments, strict=False)
             return ToolOutput(text=await self._read(wanted))
@@ -197,14 +199,14 @@ class ResultReader:
         try:
             return (await self._store.get_blob(digest)).decode()
         except JournalError as error:
-            # The store's message names places on this machine, which a model does not need.
+            # The store's message contains local paths, which a model does not need.
             raise UsageError(
                 f"the rest of {make_handle(digest)} is no longer stored: you have all that is "
                 f"left of it. Call the tool again if you need the rest"
             ) from error
 
     def _find(self, handle: str) -> tuple[str, ToolResult]:
-        """The digest that a handle stands for, and the result as it stands in the journal.
+        """Return the digest that a handle refers to, and the result as recorded in the journal.
 
         Raises:
             UsageError: no result has the handle, or several do.

@@ -1,7 +1,7 @@
-"""Moving about in a session's tree, and copying out of it.
+"""Moves a session within its tree, and copies parts of the tree.
 
-Law: nothing is deleted. Going elsewhere is an entry like any other, so the chosen position survives
-a restart; the path left behind stays as a branch.
+Law: nothing is deleted. Moving elsewhere is an entry like any other, so the chosen position
+survives a restart; the path left behind stays as a branch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,14 +27,16 @@ from lamina.errors import UsageError
 
 
 class TreePosition(Struct, frozen=True, kw_only=True):
-    """Where a session went. `text` is the question that stood there, to be asked again."""
+    """The position to which a session moved. `text` is the question that was there, to be asked
+    again.
+    """
 
     entry: str
     text: str = ""
 
 
 async def navigate(record: Record, target: str, summary: str) -> TreePosition:
-    """Continues at `target`, or in front of it if it is a question, which can then be asked again.
+    """Continue at `target`, or in front of it if it is a question, which can then be asked again.
 
     Raises:
         NoSuchEntry: the entry does not exist.
@@ -58,8 +60,9 @@ async def navigate(record: Record, target: str, summary: str) -> TreePosition:
 
 
 def end_of(record: Record, entry: Entry) -> Entry:
-    """The last entry of a request's answer: naming a request or its answer means the whole
-    exchange."""
+    """Return the last entry of a request's answer: naming a request or its answer refers to the
+    whole exchange.
+    """
     match entry:
         case RequestEntry():
             request = entry.id
@@ -76,7 +79,9 @@ def end_of(record: Record, entry: Entry) -> Entry:
 
 
 def request_of(record: Record, answer: MessageEntry) -> str:
-    """The request of an answer. Entries written while it was awaited may stand between the two."""
+    """Return the request of an answer. Entries written while it was awaited may lie between the
+    two.
+    """
     parent = answer.parent
     while parent is not None:
         entry = record.entries[parent]
@@ -89,7 +94,9 @@ def request_of(record: Record, answer: MessageEntry) -> str:
 
 
 def path_until(record: Record, entry: str | None) -> tuple[Entry, ...]:
-    """The entries from the header to `entry`, a request with its answer; by default, all."""
+    """Return the entries from the header to `entry`, including the answer if it is a request; by
+    default, all.
+    """
     leaf = end_of(record, record.find(entry)).id if entry is not None else record.state.leaf
     return record.path(leaf)
 
@@ -99,13 +106,13 @@ async def label(record: Record, target: str, text: str) -> None:
 
 
 def labels_of(entries: Sequence[Entry]) -> Mapping[str, str]:
-    """Every label in force, by the entry it is on."""
+    """Return every label in force, by the entry that has it."""
     labels = {entry.target: entry.label for entry in entries if isinstance(entry, LabelEntry)}
     return {target: text for target, text in labels.items() if text}
 
 
 async def free_id(store: JournalStore, session: str) -> str:
-    """A free id for a copy of a session."""
+    """Return an unused id for a copy of a session."""
     number = 2
     while await store.has(f"{session}-{number}"):
         number += 1
@@ -116,8 +123,8 @@ async def copy_entries(
     entries: Sequence[Entry], store: JournalStore, session: str | None, at: float,
     *, damaged: bool = False,
 ) -> str:  # fmt: skip
-    """Writes `entries` as a new session, and returns its id. They keep their ids, so that
-    references to them stay valid. A copy of a `damaged` session says so, because its own lines are
+    """Write `entries` as a new session, and return its id. They keep their ids, so that references
+    to them stay valid. A copy of a `damaged` session is marked as such, because its own lines are
     all sound.
 
     Raises:

@@ -1,4 +1,4 @@
-"""A turn for callers with a client of their own: request, send, commit, resume."""
+"""Implements a turn for callers with a client of their own: request, send, commit, resume."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
@@ -31,7 +31,7 @@ Results = Iterable[ToolResult | Mapping[str, Any]] | Mapping[str, str]
 
 
 class TurnKeeper(Protocol):
-    """The session's side of a turn: it alone writes to the journal."""
+    """The session's side of a turn: only the session writes to the journal."""
 
     spending: Spending
     engine_calls: EngineCalls
@@ -42,7 +42,7 @@ class TurnKeeper(Protocol):
 
 
 class Turn:
-    """One prepared request, and after `commit` its answer."""
+    """A prepared request, and after `commit` its answer."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Turn:
         displays: tuple[HookDisplay, ...] = (),
         rewrite: CacheRewrite | None = None,
     ) -> None:
-        # What hooks want to show people about this request and, once it ended, about the turn.
+        # Displays from hooks about this request and, once it ended, about the turn.
         self.displays = displays
         self.entry = entry
         self.attachments = attachments
@@ -73,7 +73,7 @@ class Turn:
         # The hooks that changed the answer.
         self.changed_by: tuple[str, ...] = ()
 
-    # -- what is about to be sent ----------------------------------------------------------------
+    # -- the request ------------------------------------------------------------------------------
 
     @property
     def id(self) -> str:
@@ -87,33 +87,34 @@ class Turn:
 
     @property
     def context(self) -> RequestContext:
-        """What the request was built from and why, and what was left out."""
+        """The items and parts of the request with their reasons, and those that were left out."""
         return self.entry.context
 
     @property
     def options(self) -> Options:
-        """How the model is to answer: the settings and options of this request."""
+        """The settings and options of this request, which determine how the model answers."""
         return self._wire_request.options
 
     @property
     def citations(self) -> tuple[int, ...]:
-        """The numbers of the sources that the answer must cite from; empty if there is no such
-        rule."""
+        """The numbers of the sources that the answer must cite; empty if there is no such rule."""
         return self._wire_request.enforced_citations
 
     @property
     def cost_range(self) -> CostRange | None:
-        """The lowest and highest price of the request, in US dollars: from everything in the cache
-        and no answer, to nothing in the cache and the longest answer. None if the price of its
-        target is unknown."""
+        """The minimum and maximum price of the request, in US dollars: from a fully cached request
+        without an answer, to an uncached request with the longest answer. None if the price of its
+        target is unknown.
+        """
         request = self._wire_request
         settings = Settings(cache_ttl=request.cache_ttl)
         return price_request(self.context, request.options, settings, request.target).range
 
     @property
     def rewrite(self) -> CacheRewrite | None:
-        """The cost that the request incurs by rewriting what a cache had, for example after a pause
-        or with another model; None if it does not, or if its price is unknown."""
+        """The cost that the request incurs by rewriting cached content, for example after a pause
+        or with another model; None if it does not, or if its price is unknown.
+        """
         return self._rewrite
 
     @property
@@ -128,18 +129,20 @@ class Turn:
 
     @property
     def processed_text(self) -> str:
-        """The user message as the model gets it. Computed, never stored."""
+        """The user message as the model receives it. Computed, never stored."""
         return "".join(segment.text for segment in self.prompt.asked)
 
     def request(self) -> dict[str, Any]:
-        """The request in the target's wire form: keyword arguments for the vendor's client."""
+        """Return the request in the target's wire format: keyword arguments for the vendor's
+        client.
+        """
         return self._wire.encode(self._wire_request)
 
-    # -- what came back --------------------------------------------------------------------------
+    # -- the reply --------------------------------------------------------------------------------
 
     async def commit(self, reply: object, *, end: bool = True) -> "Turn":
-        """Accepts the provider's reply (the SDK's object or the body as a dict), appends answer and
-        usage, and returns the answered turn. `end=False` skips the hooks and the compaction at the
+        """Accept the provider's reply (the SDK's object or the body as a dict), append answer and
+        usage, and return the answered turn. `end=False` skips the hooks and the compaction at the
         end of a turn: for an answer that was stopped.
 
         Raises:
@@ -156,7 +159,7 @@ class Turn:
         return turn
 
     async def resume(self, results: Results) -> "Turn":
-        """The next request of this turn, with the results of the calls it waits for.
+        """Return the next request of this turn, with the results of the calls it waits for.
 
         `results` maps call ids to texts, or lists `ToolResult`s or dicts with `call_id`, `text` and
         optionally `is_error`. Calls of the engine's own tools (`find_tools`, `read_result`) may be
@@ -176,14 +179,14 @@ class Turn:
         return await self._keeper.resume(self, self._pair(by_call))
 
     def with_target(self, target: str) -> "Turn":
-        """The turn with another target for its next request."""
+        """Return the turn with another target for its next request."""
         turn = copy(self)
         turn.target = target
         return turn
 
     async def retry_smaller(self) -> "Turn":
-        """Remakes the turn smaller, for when the provider says that the request is too long. The
-        failed request is left, history is compacted, and the question stands again; once per
+        """Remake the turn smaller, for when the provider reports that the request is too long. The
+        failed request is left, history is compacted, and the question is asked again; once per
         question.
 
         Raises:
@@ -193,7 +196,7 @@ class Turn:
         return await self._keeper.retry_smaller(self)
 
     async def reserve(self) -> None:
-        """Reserves the price of sending the request once more; `prepare` did so for the first time.
+        """Reserve the price of sending the request once more; `prepare` did so for the first time.
         Call it before resending a request that got no answer.
 
         Raises:
@@ -203,7 +206,7 @@ class Turn:
         await self._keeper.spending.reserve_again(self.entry, self.prompt)
 
     async def release(self) -> None:
-        """Reports that the request was not sent, so that nothing stays reserved for it."""
+        """Report that the request was not sent, so that nothing stays reserved for it."""
         await self._keeper.spending.release_request(self.id)
 
     @property
@@ -223,7 +226,7 @@ class Turn:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a person should know about the request, failed hooks and the end of the turn."""
+        """Warnings about the request, failed hooks and the end of the turn."""
         untaken = untaken_options(self._wire_request)
         missing = tuple(
             f"picture {digest[:12]} is missing: the model is told so in its place. Copy the blobs "
@@ -234,7 +237,7 @@ class Turn:
 
     @property
     def stop_reason(self) -> str:
-        """The vendor's own word for why the answer ended; empty before `commit`."""
+        """The vendor's own name for the reason why the answer ended; empty before `commit`."""
         return self._reply.stop if self._reply else ""
 
     @property

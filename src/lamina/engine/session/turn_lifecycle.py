@@ -1,8 +1,8 @@
-"""Turns, in order: replay, attachments, hooks, compaction, layers, budget, prefix; then the answer.
+"""Runs turns in order: replay, attachments, hooks, compaction, layers, budget, prefix; then the
+answer.
 
 Laws: everything is decided before anything is written, and written before it is acknowledged. The
-target that a person named last is the one that is asked; changing other settings does not name a
-target.
+last target that a person named is asked; changing other settings does not name a target.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -78,9 +78,10 @@ from lamina.errors import JournalError, MessageDropped, TurnStateError, WindowEx
 
 
 class RequestBrief(Struct, frozen=True, kw_only=True):
-    """What a request is to be: its message, the tools that were chosen, what comes with it, results
-    of planned tools, and the `texts` that take room in it. `frame` applies to the whole turn;
-    `before` is the compaction after an overflow."""
+    """The specification of a request: its message, the tools that were chosen, accompanying items,
+    results of planned tools, and the `texts` that take room in it. `frame` applies to the whole
+    turn; `before` is the compaction after an overflow.
+    """
 
     frame: TurnFrame
     message: Message
@@ -102,7 +103,7 @@ class Drafts:
     async def make(
         self, page: Page, brief: RequestBrief, here: Implementations
     ) -> tuple[Page, Draft]:
-        """The draft, and the page that it continues; `here` is what runs calls."""
+        """Return the draft, and the page that it continues; `here` is what runs calls."""
         frame, message, attached = brief.frame, brief.message, brief.attached
         target = frame.target
         earlier = page.state.requests.cuts
@@ -152,7 +153,9 @@ class Drafts:
     def _foresee(
         self, brief: RequestBrief, here: Implementations, page: Page, ephemera: Ephemera
     ) -> SystemParts:
-        """The system prompt that a question will be sent with, if nothing changes from here on."""
+        """Return the system prompt that a question will be sent with, if nothing changes from here
+        on.
+        """
         target, promotion = brief.frame.target, brief.frame.promotion
         renderer = choose_renderer(page.state, find_boundary(page.state, target, page.at))
         assembler = self._layouts.assembler_for(target, promotion, renderer)
@@ -162,7 +165,7 @@ class Drafts:
 
 
 class WireRequests:
-    """The drafts of one session."""
+    """Encodes the drafts of one session in wire format."""
 
     def __init__(self, record: Record, store: JournalStore) -> None:
         self._record = record
@@ -171,7 +174,9 @@ class WireRequests:
     async def make(
         self, request: RequestEntry, prompt: Prompt, target: Target, state: State | None = None
     ) -> WireRequest:
-        """`state` is the one behind the request; by default, the request was written last."""
+        """Return the request in wire format; `state` is the state behind it, by default the
+        record's state, just after it was written.
+        """
         state = state or self._record.state
         await self._record.read_ahead()
         base = self._record.entries.get(request.base or "")
@@ -184,8 +189,9 @@ class WireRequests:
         return replace(wire_request, missing_pictures=missing)
 
     async def pictures(self, prompt: Prompt, state: State | None = None) -> Mapping[str, bytes]:
-        """The pictures of a prompt, by digest, as far as they exist: missing ones are reported to
-        the model and in `Turn.warnings`."""
+        """Return the pictures of a prompt, by digest, as far as they exist: missing ones are
+        reported to the model and in `Turn.warnings`.
+        """
         if not (state or self._record.state).pictured:
             return {}
         pictures: dict[str, bytes] = {}
@@ -196,7 +202,7 @@ class WireRequests:
 
 
 async def _pass_over(event: Event) -> None:
-    """Ignores the event: the default listener."""
+    """Ignore the event: the default listener."""
 
 
 NO_RUNNER = RunnerPorts(emit=_pass_over)
@@ -220,7 +226,7 @@ class TurnLifecycle:
         # How requests are laid out, also for runners that need to know their size.
         self.layouts = layouts
         self._reader = reader
-        # What a person should know before anything is sent: once, with the next request.
+        # Warnings to be shown before anything is sent: once, with the next request.
         self._warnings = [f"journal: {damage}" for damage in record.damage]
         self.spending = spending = Spending(
             record, layouts.book, ports.spend_ledger, ports.spend_ceilings, self.warn
@@ -239,7 +245,7 @@ class TurnLifecycle:
         self.tools = SessionTools(ports.selector)
         self._without_tools = False  # whether the current turn has a runner without tools
         self.runner = NO_RUNNER
-        # Whether the session went in front of a question, to ask another one in its place.
+        # Whether the session moved in front of a question, to ask another one in its place.
         self.asks_here = False
         # The last entry whose hook displays were shown.
         self._shown_until = record.state.leaf
@@ -248,19 +254,20 @@ class TurnLifecycle:
         self.engine_calls = EngineCalls(
             record, layouts, self.tools, self.results, results, self.lock
         )
-        # Whether the session continues an earlier one, since when files may have changed.
+        # Whether the session continues an earlier one, during which files may have changed.
         self._compare_due = record.state.requests.sent is not None
 
     def warn(self, *texts: str) -> None:
-        """Shows a person something with the next request."""
+        """Show a person a warning with the next request."""
         self._warnings += texts
 
     async def _emit(self, event: Event) -> None:
         await self.runner.emit(event)
 
     async def read_attachments(self, attach: Iterable[Attachable]) -> Attachments:
-        """What applies to the next turn, for runners that look at it first; `prepare` accepts
-        it."""
+        """Return everything that applies to the next turn, for runners that look at it first;
+        `prepare` accepts it.
+        """
         async with self.lock:
             return await self._reader.read_all(attach, self._record.state)
 
@@ -278,11 +285,13 @@ class TurnLifecycle:
         taken: InboxEntry | None = None,
         follows: bool = False,
     ) -> Turn:
-        """The next request, for a question; `starting` if a runner asks it. `toolset` is what can
-        be called now; without one, no tools are chosen. `attachments` is what `read_attachments`
-        returned for `attach`, if it was called first. With `answer_only` no call will be run.
-        `taken` is the message of the inbox that is asked; by default, all waiting ones come along.
-        `follows` says that the question was sent to a turn that had begun."""
+        """Return the next request, for a question; `starting` if a runner asks it. `toolset`
+        contains the tools that can be called now; without one, no tools are chosen. `attachments`
+        is what `read_attachments` returned for `attach`, if it was called first. With
+        `answer_only`, no call will be run. `taken` is the inbox message that is asked; by default,
+        all waiting ones come along. `follows` is true if the question was sent to a turn that had
+        begun.
+        """
         require_text(text, "the message")
         async with self.lock:
             self.spending.begin_turn()
@@ -320,7 +329,7 @@ class TurnLifecycle:
             warnings += left.warnings
             if starting and not follows:
                 await self.hooks.on_context("before_agent_start", page, frame, message)
-                # They ran for the question, not for this request: a retry returns here.
+                # They ran for the question, not for this request: a retry continues from here.
                 page.began_at = page.state.leaf
             if self._compare_due:
                 self._compare_due = False
@@ -332,8 +341,9 @@ class TurnLifecycle:
             return await self._ask(page, model, message, attachments, tools, tool_texts)
 
     async def _take_along(self, page: Page, frame: TurnFrame) -> tuple[str, ...]:
-        """Puts the messages waiting in the inbox in front of the question of `page`, as hooks leave
-        them; returns what a person should know about that."""
+        """Put the messages waiting in the inbox in front of the question of `page`, as hooks leave
+        them; return warnings about them.
+        """
         warnings: tuple[str, ...] = ()
         for waiting in page.state.inbox.values():
             message = Message(role="user", blocks=(Text(waiting.text),))
@@ -360,7 +370,7 @@ class TurnLifecycle:
         tool_texts: tuple[ToolText, ...],
         before: CompactionOutcome | None = None,
     ) -> Turn:
-        """Sends a question; `before` is the compaction after an overflow."""
+        """Send a question; `before` is the compaction after an overflow."""
         promotion = page.state.settings.promotion
         brief = RequestBrief(
             frame=TurnFrame(target=target, promotion=promotion, attachments=attached.attachments),
@@ -382,7 +392,7 @@ class TurnLifecycle:
         return await self._keep(plan, target)
 
     async def _keep(self, plan: RequestPlan, target: Target) -> Turn:
-        """Reserves the price of the request, and writes the request down."""
+        """Reserve the price of the request, and write the request to the journal."""
         async with self.spending.reserving(plan.request, plan.prompt, target, plan.state):
             await self._record.keep(plan.entries, plan.state)
         await self.prefixes.count(plan.request)
@@ -399,14 +409,14 @@ class TurnLifecycle:
         )
 
     async def commit(self, turn: Turn, reply: Reply, *, end: bool) -> CommitOutcome:
-        """Appends an answer and its cost."""
+        """Append an answer and its cost."""
         async with self.lock:
             outcome = await self._replies.commit(turn.entry, turn.prompt, reply, end=end)
             self._shown_until = self._record.state.leaf
             return outcome
 
     async def resume(self, turn: Turn, results: Sequence[ToolResult]) -> Turn:
-        """The turn's next request, with the results of its calls."""
+        """Return the turn's next request, with the results of its calls."""
         async with self.lock:
             record, request = self._record, self._record.state.requests.open
             page = page_beside(record, self.layouts, request) if request else record.page()
@@ -443,10 +453,11 @@ class TurnLifecycle:
         before: CompactionOutcome | None = None,
         wholes: Mapping[str, str] | None = None,
     ) -> Turn:
-        """Sends results, and what they brought (`found`); `request` is the one whose answer called
-        for them."""
+        """Send results, and the items that they added (`found`); `request` is the one whose answer
+        made the calls.
+        """
         results = tuple(block for block in message.blocks if isinstance(block, ToolResult))
-        # A turn continues as it began; changed settings apply from the next one on.
+        # A turn continues as it began; changed settings apply from the next turn on.
         promotion = request.promotion
         brief = RequestBrief(
             frame=TurnFrame(target=target, promotion=promotion, attachments=attachments),
@@ -472,7 +483,9 @@ class TurnLifecycle:
         return await self._keep(plan, target)
 
     async def go_back(self) -> None:
-        """Goes back to where the session was, if it asked something again and got no answer."""
+        """Return the session to its previous position, if it asked something again and got no
+        answer.
+        """
         async with self.lock:
             await self._go_back()
 
@@ -482,7 +495,7 @@ class TurnLifecycle:
             await self._record.keep(page.written, page.state)
 
     async def current(self) -> Turn | None:
-        """The unfinished turn; None if the last one is complete."""
+        """Return the unfinished turn; None if the last one is complete."""
         async with self.lock:
             state = self._record.state
             waits = awaits_results(state) and state.turn.called_by
@@ -509,7 +522,9 @@ class TurnLifecycle:
             return await self._turn_of(request, prompt, target, attachments, state=state)
 
     async def retry_smaller(self, turn: Turn) -> Turn:
-        """Remakes the turn after a compaction: the provider said that the request is too long."""
+        """Remake the turn after a compaction: the provider reported that the request is too
+        long.
+        """
         async with self.lock:
             state, request = self._record.state, turn.entry
             self._record.require_open(request)
@@ -537,11 +552,11 @@ class TurnLifecycle:
         tool_texts: tuple[ToolText, ...],
         before: CompactionOutcome | None = None,
     ) -> Turn:
-        """The question or the results of an open request once more, on another page."""
+        """Send the question or the results of an open request once more, on another page."""
         asked = self._record.message_of(request)
         assert asked is not None
         message = asked.message
-        # What it left out before, it leaves out again, and says so.
+        # Items that it left out before are left out again, and reported.
         without = tuple(e for e in request.context.left_out if e.reason in WITHOUT)
         if message.role == "tool":
             caller = page.state.requests.sent
@@ -583,12 +598,12 @@ class TurnLifecycle:
 
 
 async def take_up(turns: TurnLifecycle, record: Record, target: str | None) -> Turn | None:
-    """The unfinished turn, for `target` or the one named since."""
+    """Return the unfinished turn, for `target` or the one named since then."""
     turn = await turns.current()
     name = turn and (target or named_since(record, turn.entry))
     if turn is None or not name or name == turn.target:
         if turn is not None and turn.message is None and not turns.spending.is_reserved(turn.id):
-            # It may have been sent already, and be charged for: that stays reserved, too.
+            # It may have been sent already, and be charged for: that price also stays reserved.
             await turns.spending.reserve_again(turn.entry, turn.prompt)
         return turn
     chosen = turns.layouts.choose(name, record.state.settings)
@@ -603,7 +618,7 @@ async def take_up(turns: TurnLifecycle, record: Record, target: str | None) -> T
 
 
 def named_since(record: Record, request: RequestEntry) -> str | None:
-    """The target that was named for the session after `request`, which is on its path."""
+    """Return the target that was named for the session after `request`, which is on its path."""
     target = record.state.settings.target
     entries = record.since(request.id)
     if any(isinstance(entry, OpeningEntry) and "target" in entry.given for entry in entries):

@@ -1,4 +1,4 @@
-"""Calls that wait: decisions about them, and abandoning the rest."""
+"""Handles waiting calls: decisions about them, and abandoning the rest."""
 
 from msgspec.structs import replace
 
@@ -15,7 +15,7 @@ from lamina.errors import TurnStateError, UsageError
 
 
 def pending_calls(record: Record) -> tuple[ToolCall, ...]:
-    """The calls of the last answer that have no result yet, not even one stored early."""
+    """Return the calls of the last answer that have no result yet, not even one stored early."""
     state = record.state
     if not awaits_results(state):
         return ()
@@ -27,7 +27,7 @@ def pending_calls(record: Record) -> tuple[ToolCall, ...]:
 async def keep_decision(
     record: Record, call_id: str, tool: OfferedTool, decision: Decision, *, planned: bool = False
 ) -> None:
-    """Stores a person's decision about a waiting call; a `planned` call does not belong to an
+    """Store a person's decision about a waiting call; a `planned` call does not belong to an
     answer.
 
     Raises:
@@ -52,8 +52,9 @@ def require_waiting(record: Record, call_id: str) -> None:
 
 
 async def abandon_turn(record: Record, hooks: TurnHooks, why: str) -> bool:
-    """Ends a turn whose calls wait: calls that ran keep their results, as hooks changed them; the
-    others get `why` as their result. False if no call waits."""
+    """End a turn whose calls wait: calls that ran keep their results, as hooks changed them; the
+    others get `why` as their result. Return False if no call waits.
+    """
     state = record.state
     if not awaits_results(state) or state.requests.open is not None:
         return False

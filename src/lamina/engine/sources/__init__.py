@@ -1,4 +1,4 @@
-"""The sources of everything that applies to a question.
+"""Collects everything that applies to a question.
 
 Attachments, hooks, rules, references, tools and memory, through ports.
 

@@ -1,4 +1,4 @@
-"""Turns the names that a caller passes into items: attached, pinned and always included ones.
+"""Resolves names from a caller to items: attached, pinned and always included ones.
 
 Laws: an item that cannot be read is reported, and the rest continues; nothing comes from another
 workspace. Secrets are replaced here, so that the model and the journal get the same bytes.
@@ -42,8 +42,9 @@ NO_WEB = "pages are fetched only if the setting `web` allows it"
 
 
 class AttachmentReader:
-    """Reads from one workspace and, as far as settings allow, from the web; the bytes of images go
-    to the store."""
+    """A reader for one workspace and, as far as settings allow, for web pages; image bytes are
+    stored in the journal store.
+    """
 
     def __init__(
         self, workspace: WorkspaceSource, store: JournalStore, web: WebSource | None = None
@@ -54,7 +55,7 @@ class AttachmentReader:
         self.screen = SecretScreen()
 
     async def read_all(self, attach: Iterable[Attachable], state: State) -> Attachments:
-        """Everything that applies to the next turn of `state`."""
+        """Return everything that applies to the next turn of `state`."""
         if isinstance(attach, str):
             raise UsageError(f"pass attach as a list: attach=[{attach!r}]")
         if not (attach or state.library.pinned or state.library.always):
@@ -70,7 +71,7 @@ class AttachmentReader:
             warnings += reading.warnings
             for attachment in reading.attachments:
                 item_id = attachment.item.id
-                # Attaching again replaces the value and keeps its place; items that were only
+                # Attaching again replaces the value and keeps its position; items that were only
                 # brought along do not.
                 if attachment.provenance.brought_by:
                     companions[item_id] = _worth_more(companions.get(item_id), attachment)
@@ -94,9 +95,9 @@ class AttachmentReader:
         )
 
     async def read(self, what: Attachable, state: State, *, keep: bool = True) -> Attachments:
-        """One attachment with the items it brings along, or why it cannot be read. With `keep` it
-        is for this session's journal, and the bytes of its pictures are stored; otherwise it is
-        only looked at, and still names its workspace.
+        """Return one attachment with the items it brings along, or why it cannot be read. With
+        `keep`, it is for this session's journal, and the bytes of its pictures are stored;
+        otherwise it is only looked at, and its item still has its workspace.
 
         Raises:
             InvalidText: an item that was passed in contains text that cannot be sent.
@@ -130,7 +131,7 @@ class AttachmentReader:
         )
 
     async def _take_attachment(self, attachment: Attachment, settings: Settings) -> Attachments:
-        """An attachment that already has its priority, which its item does not change."""
+        """Return an attachment that already has its priority, which its item does not change."""
         item = attachment.item
         bundle = self._take(item)
         if not bundle.readings:
@@ -141,7 +142,7 @@ class AttachmentReader:
         return Attachments(attachments=(replace(attachment, item=item),), warnings=tuple(warnings))
 
     def _take(self, item: Item) -> GatheredItems:
-        """An item that was passed in, unless it belongs to another workspace."""
+        """Return an item that was passed in, unless it belongs to another workspace."""
         require_text(item.content, item.id)
         own = self._workspace.id if isinstance(self._workspace, BundleSource) else ""
         if item.workspace and own and item.workspace != own:
@@ -197,7 +198,7 @@ class AttachmentReader:
         return _bundle(_without_user(page) if isinstance(page, LeftOut) else page)
 
     async def _add_pinned(self, by_id: dict[ItemId, Attachment], state: State) -> list[str]:
-        """Adds the pinned items; returns warnings about them."""
+        """Add the pinned items; return warnings about them."""
         warnings: list[str] = []
         for pin, version in state.library.pinned.items():
             if pin in by_id:
@@ -213,7 +214,9 @@ class AttachmentReader:
         return warnings
 
     async def _read_pinned(self, last: Item, state: State) -> tuple[Item, Sequence[str]]:
-        """The current version of a pinned item, or its last one if it can no longer be read."""
+        """Return the current version of a pinned item, or its last one if it can no longer be
+        read.
+        """
         if not (reference := reference_to(last.id)):
             return last, ()
         bundle = await self._gather(reference, "attached", state)
@@ -232,7 +235,7 @@ class AttachmentReader:
             await self._store.put_blob(blob)
         item, warnings = self.screen.item(reading.item, settings.secrets, reading.excerpt)
         if item.workspace and keep:
-            # The journal it goes into belongs to one workspace.
+            # The journal that will contain it belongs to one workspace.
             item = replace(item, workspace="")
         return item, (*reading.warnings, *warnings)
 
@@ -244,7 +247,7 @@ def _bundle(reading: LoadedItem | LeftOut) -> GatheredItems:
 
 
 def _worth_more(before: Attachment | None, other: Attachment) -> Attachment:
-    """An item that two others bring along gets the higher priority of both."""
+    """Return an attachment with the higher priority, for an item that two others bring along."""
     if before is None:
         return other
     essential = before.essential or other.essential
@@ -252,15 +255,16 @@ def _worth_more(before: Attachment | None, other: Attachment) -> Attachment:
 
 
 def _still_active(before: Attachment | None, other: Attachment) -> Attachment:
-    """Attaches an item again; an open note stays open, and keeps its pictures."""
+    """Return an item attached again; an open note stays open, and keeps its pictures."""
     if before is None or before.shape != "active" or other.shape != "attached":
         return other
     return replace(other, item=before.item, shape="active")
 
 
 def _other_version(first: Attachment, last: Attachment, taken: Attachment) -> LeftOut | None:
-    """Of two versions of one item the one attached last applies, unless the first is the open
-    note's; the other is reported."""
+    """Return a report of the superseded version of an item attached in two versions: the one
+    attached last applies, unless the first is the open note's.
+    """
     if first.item.version == last.item.version:
         return None
     last_applies = taken.item.version == last.item.version
@@ -271,14 +275,15 @@ def _other_version(first: Attachment, last: Attachment, taken: Attachment) -> Le
 
 
 def _screened(omission: LeftOut, secrets: Secrets) -> LeftOut:
-    """Why something is left out; the name of something a note embeds or requests may be a secret,
-    too."""
+    """Return why something is left out, without secrets: the name of something that a note embeds
+    or requests may be a secret, too.
+    """
     what, detail = (without_secrets(text, secrets) for text in (omission.what, omission.detail))
     return omission if detail == omission.detail else replace(omission, what=what, detail=detail)
 
 
 def _without_user(page: LeftOut) -> LeftOut:
-    """Why a page is missing, without a password that its address may contain."""
+    """Return why a page is missing, without a password that its address may contain."""
     what, detail = (_USER.sub("", text) for text in (page.what, page.detail))
     label = label_of(ItemId(what))
     return replace(page, what=what, detail=detail if label in detail else f"{label}: {detail}")

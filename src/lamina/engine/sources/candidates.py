@@ -1,4 +1,4 @@
-"""The candidates for a question, in the form that is searched, and the conversation before it."""
+"""Lists the candidates for a question in search format, and the conversation before it."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -24,7 +24,7 @@ _GLOBBED = tuple(kind for kind, traits in TRAITS.items() if traits.meets_globs)
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
-    """A candidate, as a person knows it."""
+    """A candidate, as shown to a person."""
 
     document: Document
     name: str
@@ -34,9 +34,10 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
 
 class Candidates(Struct, frozen=True, kw_only=True):
-    """What there is to choose from; the settings and `relations` say how the agent wants it chosen.
-    `guides` are the rules and references among the candidates, `added` what a person added to the
-    session, `recent` the questions before this one, the latest first."""
+    """The candidates to choose from; the settings and `relations` determine how the agent wants
+    them chosen. `guides` are the rules and references among the candidates, `added` what a person
+    added to the session, `recent` the questions before this one, the latest first.
+    """
 
     candidates: tuple[Candidate, ...]
     guides: tuple[Guide, ...] = ()
@@ -56,9 +57,10 @@ class Candidates(Struct, frozen=True, kw_only=True):
     def searched(
         self, there: Container[ItemId] = ()
     ) -> tuple[tuple[tuple[Candidate, ...], SearchSettings], ...]:
-        """What search may choose in addition to what is `there`: from the rules and references, and
-        from the tools, each with how it is chosen. They are searched separately, as in a
-        session."""
+        """Return the items that search may choose in addition to those that are `there`: from the
+        rules and references, and from the tools, each with how it is chosen. They are searched
+        separately, as in a session.
+        """
         free = [
             candidate
             for candidate in self.candidates
@@ -80,7 +82,7 @@ def guide_document(guide: Guide) -> Document:
 
 
 def tool_document(tool: OfferedTool) -> Document:
-    """A tool in the form that is searched: one chunk."""
+    """Return a tool in search format: one chunk."""
     from lamina.core.selection.chunks import chunk_tool
 
     server, _, name = key_of(tool.id).partition("/")
@@ -95,7 +97,7 @@ def tool_document(tool: OfferedTool) -> Document:
 
 
 def offered_candidate(tool: OfferedTool, settings: Settings) -> Candidate:
-    """A tool as a candidate; where all are offered, it is included anyway."""
+    """Return a tool as a candidate; if all tools are offered, it is included anyway."""
     server, _, name = key_of(tool.id).partition("/")
     is_always = tool.include == "agent" and settings.tool_policy == "all"
     return Candidate(
@@ -108,32 +110,33 @@ def offered_candidate(tool: OfferedTool, settings: Settings) -> Candidate:
 
 
 def guide_candidate(guide: Guide) -> Candidate:
-    """A rule or a reference as a candidate."""
+    """Return a rule or a reference as a candidate."""
     return Candidate(
         document=guide_document(guide), name=guide.name, kind=guide.kind, include=guide.include
     )
 
 
 def corpus_warnings(corpus: Corpus) -> list[str]:
-    """Errors in loading and searching an index."""
+    """Return warnings about errors in loading and searching an index."""
     warnings = [f"not embedded: {failure}" for failure in corpus.failed]
     return warnings + index_warnings(corpus.warnings)
 
 
 def index_warnings(problems: Iterable[str]) -> list[str]:
-    """Errors in storing an index."""
+    """Return warnings about errors in storing an index."""
     return [f"index: {problem}" for problem in problems]
 
 
 def recent_questions(state: "State") -> tuple[str, ...]:
-    """The questions before this one, the latest first."""
+    """Return the questions before this one, the latest first."""
     questions = (message.text for message in _latest_first(state) if message.role == "user")
     return tuple(islice(questions, RECENT_TURNS))
 
 
 def recent_results(state: "State") -> tuple[tuple[str, str], ...]:
-    """Tool results since the last question, with the tools' names; results of tool searches are
-    names."""
+    """Return the tool results since the last question, with the tools' names; results of tool
+    searches are names.
+    """
     from lamina.core.assembly.engine_tools import FIND_TOOLS
 
     messages = takewhile(lambda message: message.role != "user", _latest_first(state))
@@ -151,9 +154,10 @@ def expanding_results(
     calls: Sequence[ToolCall],
     tools: Sequence[OfferedTool] = (),
 ) -> tuple[tuple[str, str], ...]:
-    """Of the results in a message, those of the tools that `names` lists, in the way of the setting
-    `expanding_tools`; each with the name of the tool that was meant. A tool is listed by its own
-    name, by its name with its server, or by the name that the model knows."""
+    """Return those results in a message that come from the tools that `names` lists, in the format
+    of the setting `expanding_tools`; each with the name of the tool that was meant. A tool is
+    listed by its own name, by its name with its server, or by the name that the model uses.
+    """
     from lamina.core.assembly.engine_tools import FIND_TOOLS, intended_call
 
     results = [block for block in message.blocks if isinstance(block, ToolResult)]
@@ -174,7 +178,7 @@ def expanding_results(
 
 
 def _names_of(name: str, tool: OfferedTool | None) -> tuple[str, ...]:
-    """The name that people use for a tool that the model calls `name`."""
+    """Return the name that people use for a tool that the model calls `name`."""
     if tool is None:
         return (name,)
     key = key_of(tool.id)
@@ -189,7 +193,7 @@ def _latest_first(state: "State") -> Iterator[Message]:
 def matching_guides(
     guides: Sequence[Guide], state: "State", attached: Sequence[Attachment]
 ) -> list[tuple[Guide, str]]:
-    """Guides whose globs match an attachment, with what they match."""
+    """Return the guides whose globs match an attachment, with what they match."""
     from lamina.core.selection.globs import first_match
 
     items = [a.item.id for a in attached if kind_of(a.item.id) in _GLOBBED]
@@ -205,7 +209,9 @@ def matching_guides(
 
 
 def vanished_guides(state: "State", there: Mapping[ItemId, Guide]) -> list[ItemId]:
-    """Guides that the last request had from the agent, and that the agent no longer has."""
+    """Return the guides that the last request had from the agent, and that the agent no longer
+    has.
+    """
     return [
         item.item
         for item in (state.requests.sent.context.items if state.requests.sent else ())

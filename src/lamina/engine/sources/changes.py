@@ -1,4 +1,4 @@
-"""Items of the library that no longer match the workspace, and how to bring them up to date.
+"""Finds library items that no longer match the workspace, and brings them up to date.
 
 Law: looking changes nothing. Changes are reported; bytes that were sent stay until a boundary.
 """
@@ -20,7 +20,7 @@ ChangeKind = Literal["edited", "deleted", "moved", "unreadable"]
 
 
 class LibraryChange(Struct, frozen=True, kw_only=True):
-    """A changed item that stands in the context. `now` is its path if it was moved."""
+    """A changed item in the context. `now` is its path if it was moved."""
 
     item: ItemId
     change: ChangeKind
@@ -29,7 +29,7 @@ class LibraryChange(Struct, frozen=True, kw_only=True):
 
 
 class ItemComparison(Struct, frozen=True, kw_only=True):
-    """What changed about an item, and its current version, if there is one."""
+    """How an item changed, and its current version, if there is one."""
 
     change: LibraryChange
     now: Item | None
@@ -38,8 +38,9 @@ class ItemComparison(Struct, frozen=True, kw_only=True):
 async def compare_library(
     state: State, reader: AttachmentReader, *, but: Iterable[ItemId] = (), keep: bool = False
 ) -> tuple[ItemComparison, ...]:
-    """The standing items that no longer match the workspace, except `but`. `keep` stores the bytes
-    of their pictures, for bringing them up to date."""
+    """Return the standing items that no longer match the workspace, except `but`. `keep` stores the
+    bytes of their pictures, for bringing them up to date.
+    """
     comparisons = []
     ignored_items = set(but) | set(state.library.forgotten)
     for item_id, standing in state.library.standing.items():
@@ -63,7 +64,7 @@ async def _compare(
     now = reading.attachments[0].item if reading.attachments else None
     if now is None and reading.left_out and reading.left_out[0].reason != "missing":
         detail = reading.left_out[0].detail
-    # An item that stands under its own id was there before: it only has the same name.
+    # An item in the context under its own id was there before: it only has the same name.
     elif now is None or (now.id != item.id and now.id in state.library.standing):
         change, detail, now = "deleted", f"{label} was deleted since it was shown", None
     elif now.id != item.id and not _is_same_file(item, now):
@@ -79,7 +80,7 @@ async def _compare(
 
 
 def _is_same_file(before: Item, now: Item) -> bool:
-    """Whether it is the same file as another kind: a former table, or a new one."""
+    """Return whether it is the same file as another kind of item: a former table, or a new one."""
     others = (TRAITS[before.kind].other_kind, TRAITS[now.kind].other_kind)
     return before.key == now.key and (now.kind == others[0] or before.kind == others[1])
 
@@ -87,8 +88,9 @@ def _is_same_file(before: Item, now: Item) -> bool:
 async def change_warnings(
     state: State, reader: AttachmentReader, attached: Attachments
 ) -> tuple[str, ...]:
-    """Standing items that changed while the session was closed. Items that apply to this turn are
-    sent again by the turn itself."""
+    """Return warnings about standing items that changed while the session was closed. Items that
+    apply to this turn are sent again by the turn itself.
+    """
     own = [attachment.item.id for attachment in attached.attachments]
     own += [ItemId(omission.what) for omission in attached.left_out]
     changes = [comparison.change for comparison in await compare_library(state, reader, but=own)]
@@ -97,7 +99,7 @@ async def change_warnings(
 
 
 def bring_up_to_date(page: Page, comparisons: Sequence[ItemComparison]) -> None:
-    """Lays current versions down, and forgets items that are gone."""
+    """Lay down current versions, and forget items that are gone."""
     items = []
     for comparison in comparisons:
         if comparison.now is not None:
@@ -110,13 +112,13 @@ def bring_up_to_date(page: Page, comparisons: Sequence[ItemComparison]) -> None:
 
 
 def write_item(page: Page, item: Item) -> None:
-    """Writes an item down, unless the journal contains this version of it."""
+    """Write an item to the journal, unless the journal contains this version of it."""
     if (item.id, item.version) not in page.state.library.items:
         page.write(ItemEntry, item=item)
 
 
 def lay_items(page: Page, items: Iterable[Item], transformer: str, deed: str) -> None:
-    """Lays down the items that do not stand in their current version."""
+    """Lay down the items that are not in the context in their current version."""
     ops = []
     for item in items:
         standing = page.state.library.standing.get(item.id)

@@ -1,13 +1,13 @@
-"""Tools that the model searches for, in the middle of a turn.
+"""Lets the model search for tools in the middle of a turn.
 
-Laws: it can only find what the session may use: nothing that was removed or is withheld. Tools that
-it can already call are only named, so that the same query, asked again, brings others. The results
-of one search are described briefly (after the first few, only by name and arguments), are close to
-the best, and are limited to the size of as many usual tools, because every later request pays for
-them, too. A call with wrong arguments gets the full description. From the next request on, found
-tools stand behind the results: nothing that was sent moves. Where the vendor loads tools late, the
-result loads their definitions instead of describing them; a name that was loaded once, for a tool
-that changed since, is described.
+Laws: a search can find only tools that the session may use: none that were removed or are withheld.
+Tools that the model can already call are only named, so that repeating the same query finds others.
+The results of one search are described briefly (after the first few, only by name and arguments),
+are close to the best, and are limited to the size of as many usual tools, because every later
+request pays for them, too. A call with wrong arguments gets the full description. From the next
+request on, found tools are placed behind the results: nothing that was sent moves. If the vendor
+loads tools late, the result loads their definitions instead of describing them; a name that was
+loaded once, for a tool that changed since then, is described.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,20 +31,21 @@ from lamina.core.values.tool import OfferedTool
 from lamina.engine.sources.candidates import tool_document
 from lamina.engine.sources.selector import Selector
 
-# How many of the best are looked at, and how many of them get more than the minimum: what a new one
-# does, and that one is there already.
+# How many of the best are examined, and how many of them get more than the minimum: the effect of a
+# new tool, and a note that a known one is available.
 COMPARED, FIRST = 50, 3
-# Anything that scores less than this share of the best score is dropped.
+# Tools that score less than this share of the best score are dropped.
 NEAR = 0.75
-# How much of a query is recorded with its results: the call itself has all of it.
+# How much of a query is recorded with its results: the call itself contains all of it.
 NOTED = 200
 NOTHING_FOUND = "No other tool matches. Describe the task differently."
 NO_ROOM = "Some tools match, but there is no room left in this conversation to describe them."
 
 
 class ToolFinds(Struct, frozen=True, kw_only=True):
-    """The outcome of a search by the model: its result as text, and the tools to describe, or to
-    load."""
+    """The outcome of a search by the model: its result as text, and the tools to describe or to
+    load.
+    """
 
     text: str
     items: tuple[Item, ...] = ()
@@ -56,7 +57,7 @@ class ToolFinds(Struct, frozen=True, kw_only=True):
 async def rank_tools(
     selector: Selector, tools: Sequence[OfferedTool], query: str, floor: float
 ) -> tuple[SelectedItem, ...]:
-    """The tools that are relevant to a query, best first."""
+    """Return the tools that are relevant to a query, best first."""
     from lamina.core.selection.question import split_question
     from lamina.core.selection.scores import rank_documents
 
@@ -79,17 +80,18 @@ async def find_tools(
     *,
     loads_late: bool = False,
 ) -> ToolFinds:
-    """The results of a query by the model among `tools`; at most `room` tokens. With `loads_late`
-    the vendor loads what is found."""
+    """Return the results of a query by the model among `tools`; at most `room` tokens. With
+    `loads_late`, the vendor loads the tools that are found.
+    """
     if selector.index is None:
-        # The reason, and what to do about it, is for the person: every request reports it.
+        # The reason, and how to fix it, is for the person: every request reports it.
         return ToolFinds(text="Tool search is not available here.", is_error=True)
     inclusion = sort_tools(state, tools)
     usable = {tool.id: tool for tool in (*inclusion.agent, *inclusion.present)}
     try:
         floor = state.settings.tool_search.floor
         ranking = await rank_tools(selector, list(usable.values()), query, floor)
-    # If a search fails, the model gets the error, and continues with what it has.
+    # If a search fails, the model gets the error, and continues without its results.
     except Exception as error:  # noqa: BLE001
         return ToolFinds(text=f"The search failed: {type(error).__name__}: {error}", is_error=True)
     callable_names = {tool.name for tool in state.envelope.tools}
@@ -107,7 +109,7 @@ async def find_tools(
         hit.item: describe_found(usable[hit.item], is_first=place < FIRST)
         for place, hit in enumerate(new)
     }
-    # Two tools of one name cannot be told apart: the first one keeps it.
+    # Two tools with the same name cannot be distinguished: the first one keeps it.
     late = {
         hit.item: define_found(usable[hit.item], is_first=place < FIRST)
         for place, hit in enumerate(new)
@@ -136,14 +138,14 @@ async def find_tools(
 
 
 def note_query(query: str) -> str:
-    """A query as people see it."""
+    """Return a query as shown to people."""
     return brief(query, NOTED)
 
 
 def _take(
     ranking: Sequence[SelectedItem], sizes: Mapping[ItemId, int], room: int
 ) -> list[SelectedItem]:
-    """The results that a ranking brings. The best one comes if there is room for it at all."""
+    """Return the results of a ranking. The best one is included if there is room for it at all."""
     spare = MAX_FOUND * median(sizes.values()) if sizes else 0.0
     least = NEAR * max((hit.score or 0.0 for hit in ranking[:MAX_FOUND]), default=0.0)
     hits: list[SelectedItem] = []
@@ -184,7 +186,9 @@ def _add_known(lines: list[str], known: Sequence[str]) -> str:
 
 
 def found_items(state: State) -> list[tuple[ResultEntry, FoundTool, Item]]:
-    """What searches brought to the waiting calls; a damaged journal may have lost a text."""
+    """Return the items that searches added for the waiting calls; a damaged journal may have lost a
+    text.
+    """
     kept = state.library.items
     return [
         (entry, tool, kept[tool.item, tool.version])
@@ -199,12 +203,14 @@ def _loads(entry: ResultEntry, item: ItemId) -> bool:
 
 
 def loaded_now(state: State) -> list[LoadedTool]:
-    """What searches loaded for the waiting calls."""
+    """Return the tools that searches loaded for the waiting calls."""
     return [tool for entry in state.turn.searches if entry.loads for tool in entry.loads.tools]
 
 
 def find_loads(state: State, removed: Iterable[ItemId] = ()) -> tuple[LoadedTools, ...]:
-    """What the results of the waiting calls load, without tools removed since."""
+    """Return the tools that the results of the waiting calls load, without tools removed since
+    then.
+    """
     gone = {*removed}
     loads = [entry.loads for entry in state.turn.searches if entry.loads is not None]
     rest = [
@@ -215,8 +221,9 @@ def find_loads(state: State, removed: Iterable[ItemId] = ()) -> tuple[LoadedTool
 
 
 def attach_finds(state: State, removed: Iterable[ItemId], found: Attachments) -> Attachments:
-    """The tools found so far, including those that the model's searches brought to the waiting
-    calls."""
+    """Return the tools found so far, including those that the model's searches added for the
+    waiting calls.
+    """
     there = {*removed, *(attachment.item.id for attachment in found.attachments)}
     attachments = {
         tool.item: Attachment(

@@ -1,4 +1,4 @@
-"""The hooks of a turn: run in order, with every result checked before any is written."""
+"""Runs the hooks of a turn in order, and checks every result before any is written."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
@@ -56,15 +56,16 @@ from lamina.engine.sources.hooks import (
 from lamina.errors import HookError, InvalidPatch, InvalidText, MessageDropped
 
 T = TypeVar("T")
-# The largest display of one patch, in bytes of JSON.
+# The maximum size of a patch's display, in bytes of JSON.
 MAX_DISPLAY = 65_536
 
 
 class HookScene(Struct, frozen=True, kw_only=True):
-    """What hooks learn at one moment of a turn, apart from its envelope: the message it is about,
-    the target, and what applies to it. `foresee` is the system prompt that a request from a page
-    will have, including its own additions; without it, that of the page. Hooks that keep running
-    are collected in `late`."""
+    """The information that hooks receive at one moment of a turn, apart from its envelope: the
+    message it is about, the target, and the items that apply. `foresee` returns the system prompt
+    that a request from a page will have, including its own additions; without it, that of the page.
+    Hooks that keep running are collected in `late`.
+    """
 
     message: Message
     late: LateHooks
@@ -74,7 +75,7 @@ class HookScene(Struct, frozen=True, kw_only=True):
 
 
 class HookedMessage(Struct, frozen=True, kw_only=True):
-    """A message as hooks left it, which of them changed it, and their errors."""
+    """A message after hooks, with the hooks that changed it, and their errors."""
 
     message: Message
     changed_by: tuple[str, ...] = ()
@@ -82,8 +83,8 @@ class HookedMessage(Struct, frozen=True, kw_only=True):
 
 
 async def run_context_hooks(hooks: Hooks, reason: HookReason, page: Page, scene: HookScene) -> None:
-    """Writes what the hooks of a boundary return, all or none of it. Each hook sees the changes of
-    those before it; a patch that changes nothing is dropped.
+    """Write the patches that the hooks of a boundary return, all or none of them. Each hook sees
+    the changes of those before it; a patch that changes nothing is dropped.
 
     Raises:
         HookError: a hook failed, was too slow, or returned something that is not a patch.
@@ -112,8 +113,9 @@ async def run_context_hooks(hooks: Hooks, reason: HookReason, page: Page, scene:
 
 
 def _same(state: State, before: State) -> bool:
-    """Whether a patch changed nothing. Removing a tool before it was ever offered is a change, and
-    so is a message that comes behind awaited results."""
+    """Return whether a patch changed nothing. Removing a tool before it was ever offered is a
+    change, and so is a message that comes behind awaited results.
+    """
     kept = (state.withdrawn, state.turn.behind_results)
     return state.envelope == before.envelope and kept == (
         before.withdrawn,
@@ -122,7 +124,7 @@ def _same(state: State, before: State) -> bool:
 
 
 async def run_ephemeral_hooks(hooks: Hooks, page: Page, scene: HookScene) -> Ephemera:
-    """What hooks add to one request only; they work on a copy that is thrown away."""
+    """Return the changes by hooks to one request only; hooks work on a copy that is discarded."""
     ephemera = NOTHING_ADDED
     for hook in hooks.for_context("ephemeral"):
         local = ephemera.apply_to(page.state)
@@ -150,8 +152,9 @@ async def run_ephemeral_hooks(hooks: Hooks, page: Page, scene: HookScene) -> Eph
 
 
 def _once(patch: Patch, transformer: str, state: State, envelope: Envelope) -> tuple[OnceOps, ...]:
-    """The checked changes of a patch to one request, apart from adding text behind it; empty if
-    there are none."""
+    """Return the checked changes of a patch to one request, apart from adding text behind it; empty
+    if there are none.
+    """
     rest = tuple(op for op in patch.ops if not isinstance(op, MessagesUncachedAppend))
     if not rest:
         return ()
@@ -168,7 +171,7 @@ def _once(patch: Patch, transformer: str, state: State, envelope: Envelope) -> t
 async def run_message_hooks(
     hooks: Hooks, state: State, scene: HookScene, max_seconds: float | None = None
 ) -> HookedMessage:
-    """The message as hooks changed it, each within its limit or `max_seconds`.
+    """Return the message as hooks changed it, each within its limit or `max_seconds`.
 
     Raises:
         MessageDropped: it is a user's message and a hook dropped it.
@@ -199,7 +202,7 @@ def _event(
     scene: HookScene,
     ephemera: Ephemera = NOTHING_ADDED,
 ) -> ContextEvent:
-    # Schemas are plain dicts, which a hook could change: it gets its own.
+    # Schemas are plain dicts, which a hook could change: it gets a copy.
     tools, listed = (
         msgspec.convert(msgspec.to_builtins(definitions), tuple[ToolDefinition, ...])
         for definitions in (envelope.tools, envelope.listed)
@@ -222,13 +225,14 @@ def _event(
 
 
 def _shown(result: object) -> str:
-    # A class without its module: messages are kept in the journal, and modules move.
+    # The class without its module: messages are stored in the journal, and modules may be moved.
     return f"the class {result.__name__}" if isinstance(result, type) else repr(result)
 
 
 async def _patch_of(hook: Hook, event: ContextEvent, late: LateHooks) -> tuple[Patch | None, str]:
-    """The patch that a hook returned, with its source; None if it changes nothing. All of it is
-    converted again, so that its types are right and the hook has no reference to it."""
+    """Return the patch that a hook returned, with its source; None if it changes nothing. All of it
+    is converted again, so that its types are right and the hook has no reference to it.
+    """
     result = await call_hook(hook, event, late)
     if result is None:
         return None, hook.name
@@ -254,7 +258,7 @@ async def _patch_of(hook: Hook, event: ContextEvent, late: LateHooks) -> tuple[P
 
 
 def _read_display(hook: Hook, display: Any) -> Display | None:
-    """The display of a patch, as the journal will have it."""
+    """Return the display of a patch, as it will be in the journal."""
     if not display:
         return None
     if isinstance(display, Mapping):
@@ -273,7 +277,7 @@ def _copy(value: Any, kind: type[T]) -> T:
 
 @contextlib.contextmanager
 def _naming(hook: Hook) -> Iterator[None]:
-    """Adds the hook's name to errors about its ops."""
+    """Add the hook's name to errors about its ops."""
     try:
         yield
     except InvalidPatch as error:
@@ -281,7 +285,7 @@ def _naming(hook: Hook) -> Iterator[None]:
 
 
 def _keep_waiting(before: Envelope, after: Envelope, patch: Patch) -> None:
-    """Checks that calls whose results are about to come stay last, without new ones."""
+    """Check that calls whose results are about to come stay last, without new ones."""
     if _waiting(before) != _waiting(after):
         problem = "calls that wait for their results stay last, and no others can be put there"
         ops = (op for op in patch.ops if isinstance(op, MessagesCachedReplace | CompactionApply))
@@ -324,7 +328,7 @@ def _read_message(hook: Hook, result: Any, message: Message) -> Message:
 
 
 def _problem_with(revision: Message, message: Message) -> str:
-    """Why a message cannot be stored as a hook changed it."""
+    """Return why a message cannot be stored as a hook changed it."""
     kinds = _BLOCKS[message.role]
     if odd := next((block for block in revision.blocks if not isinstance(block, kinds)), None):
         return f"a message of role {message.role!r} holds no {type(odd).__name__}"
@@ -338,7 +342,7 @@ def _problem_with(revision: Message, message: Message) -> str:
     return ""
 
 
-# The blocks of a message, by role. Attachments are not for message hooks.
+# The blocks of a message, by role. Attachments are not passed to message hooks.
 _BLOCKS: dict[str, tuple[type, ...]] = {
     "user": (Text,),
     "assistant": (Text, Thinking, ToolCall),
@@ -357,7 +361,7 @@ HURRY_S = 1.0
 
 
 class TurnFrame(Struct, frozen=True, kw_only=True):
-    """What applies to a whole turn: its target, its layout, and its items."""
+    """Everything that applies to a whole turn: its target, its layout, and its items."""
 
     target: Target
     promotion: Promotion
@@ -374,7 +378,7 @@ class TurnHooks:
         self._late = LateHooks()
 
     def report_late(self) -> tuple[str, ...]:
-        """What a person should know about hooks that run past their limit, once each."""
+        """Return warnings about hooks that run past their limit, once each."""
         return self._late.report()
 
     async def on_context(
@@ -385,13 +389,13 @@ class TurnHooks:
         message: Message,
         foresee: Callable[[Page, Ephemera], SystemParts] | None = None,
     ) -> None:
-        """Lets hooks change the context on `page`; `foresee` gives the request's system prompt."""
+        """Let hooks change the context on `page`; `foresee` returns the request's system prompt."""
         if self._hooks.for_context(reason):
             scene = self._scene(frame, message, foresee)
             await run_context_hooks(self._hooks, reason, page, scene)
 
     async def on_end(self, page: Page, request: RequestEntry, answer: Message) -> None:
-        """Lets hooks change the context once a turn is over."""
+        """Let hooks change the context once a turn is over."""
         if self._hooks.for_context("turn_end"):
             await self.on_context("turn_end", page, self._frame_of(request, page.state), answer)
 
@@ -402,13 +406,13 @@ class TurnHooks:
         message: Message,
         foresee: Callable[[Page, Ephemera], SystemParts] | None = None,
     ) -> Ephemera:
-        """What hooks add to one request only."""
+        """Return the changes by hooks to one request only."""
         if not self._hooks.for_context("ephemeral"):
             return NOTHING_ADDED
         return await run_ephemeral_hooks(self._hooks, page, self._scene(frame, message, foresee))
 
     async def on_message(self, message: Message, state: State, frame: TurnFrame) -> HookedMessage:
-        """A finalised message as hooks leave it."""
+        """Return a finalised message as hooks leave it."""
         if not self._hooks.message_hooks:
             return HookedMessage(message=message)
         return await run_message_hooks(self._hooks, state, self._scene(frame, message))
@@ -416,8 +420,9 @@ class TurnHooks:
     async def on_reply(
         self, message: Message, state: State, request: RequestEntry | None, *, hurry: bool = False
     ) -> HookedMessage:
-        """The answer to a request, or the results of its calls, as hooks leave it; None if the
-        request is unknown. With `hurry` a hook gets little time."""
+        """Return the answer to a request, or the results of its calls, as hooks leave it; None if
+        the request is unknown. With `hurry`, a hook gets little time.
+        """
         if not self._hooks.message_hooks:
             return HookedMessage(message=message)
         scene = HookScene(message=message, late=self._late)
@@ -426,7 +431,7 @@ class TurnHooks:
         return await run_message_hooks(self._hooks, state, scene, HURRY_S if hurry else None)
 
     async def on_question(self, page: Page, frame: TurnFrame, text: str) -> HookedMessage:
-        """A question as hooks leave it.
+        """Return a question as hooks leave it.
 
         Raises:
             MessageDropped: a hook dropped it, which is written down.
@@ -435,7 +440,7 @@ class TurnHooks:
         try:
             return await self.on_message(message, page.state, frame)
         except MessageDropped as drop:
-            # Nothing disappears silently: the journal says what was dropped and by which hook.
+            # Nothing disappears silently: the journal records what was dropped and by which hook.
             data = {"hook": drop.hook, "text": drop.text}
             await self._record.write(CustomEntry, kind=DROPPED, data=data)
             raise
@@ -455,7 +460,7 @@ class TurnHooks:
         message: Message,
         foresee: Callable[[Page, Ephemera], SystemParts] | None = None,
     ) -> HookScene:
-        # The same counts that the request is planned with, each made once.
+        # The same counts with which the request is planned, each made once.
         assembler = self._layouts.assembler_for(frame.target, frame.promotion)
         items = turn_items(frame.attachments, assembler.item_tokens)
         return HookScene(

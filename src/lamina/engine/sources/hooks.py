@@ -1,11 +1,11 @@
-"""Hooks: what an application adds to a turn, what its hooks receive, and how one is called.
+"""Defines hooks: what an application adds to a turn, what its hooks receive, and how one is called.
 
-Laws: a hook gets frozen values and returns what should change; None always means unchanged. A
-context hook that fails stops the request; a message hook that fails is reported and the message
-stays as it was. A hook that is too slow has failed: anything it returns after its limit, or after
-the turn was stopped, is not used. An async hook is then cancelled. A plain function runs in a
-thread of its own, which nothing can end from outside: it is warned through its event's signal, and
-reported if it keeps running.
+Laws: a hook gets frozen values and returns its changes; None always means unchanged. A context hook
+that fails stops the request; a message hook that fails is reported and the message stays as it was.
+A hook that is too slow has failed: anything it returns after its limit, or after the turn was
+stopped, is not used. An async hook is then cancelled. A plain function runs in a thread of its own,
+which cannot be ended from outside: it is warned through its event's signal, and reported if it
+keeps running.
 """
 
 import contextlib
@@ -33,9 +33,10 @@ HookReason = Literal["before_agent_start", "before_request", "ephemeral", "turn_
 
 class TurnItem(Struct, frozen=True, kw_only=True):
     """An item that applies to a turn, as hooks see it. `text` is its content as the model and the
-    journal get it, without the wrapper; `tokens` is its size including the wrapper. `include` says
-    how it got in (`manual` if a person attached it); `score`, `origin` and `source` say how it was
-    found and from what."""
+    journal get it, without the wrapper; `tokens` is its size including the wrapper. `include` is
+    how it was included (`manual` if a person attached it); `score`, `origin` and `source` describe
+    how it was found and from what.
+    """
 
     id: ItemId
     kind: ItemKind
@@ -54,7 +55,7 @@ class TurnItem(Struct, frozen=True, kw_only=True):
 def turn_items(
     attachments: Iterable[Attachment], count: Callable[[Item], int]
 ) -> tuple[TurnItem, ...]:
-    """What applies to a turn, for hooks."""
+    """Return the items that apply to a turn, for hooks."""
     return tuple(
         TurnItem(
             id=attachment.item.id,
@@ -75,9 +76,10 @@ def turn_items(
 
 
 class CancelSignal:
-    """Tells a hook that its result is no longer awaited: its time limit has passed, or the turn was
-    stopped. Async hooks are cancelled automatically; a plain function has to check, and can wait
-    for the signal instead of sleeping."""
+    """A signal that a hook's result is no longer awaited: its time limit has passed, or the turn
+    was stopped. Async hooks are cancelled automatically; a plain function must check, and can wait
+    for the signal instead of sleeping.
+    """
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -88,20 +90,22 @@ class CancelSignal:
         return self._event.is_set()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Waits for that many seconds, or until the hook should give up; returns whether it
-        should."""
+        """Wait for that many seconds, or until the hook should give up; return whether it
+        should.
+        """
         return self._event.wait(seconds)
 
     def cancel(self) -> None:
-        """Called by the session."""
+        """Cancel the hook; called by the session."""
         self._event.set()
 
 
 class ContextEvent(Struct, frozen=True, kw_only=True):
-    """What a context hook receives. `message` is the message about to be sent (a question or tool
+    """The input of a context hook. `message` is the message about to be sent (a question or tool
     results), or the answer that ended the turn; it is not in the envelope's messages before it is
     sent. `items` is what applies to the turn, with its text: everything attached, pinned and always
-    included, and from `before_request` on also what was chosen for the question."""
+    included, and from `before_request` on also what was chosen for the question.
+    """
 
     reason: HookReason
     session: str
@@ -113,9 +117,10 @@ class ContextEvent(Struct, frozen=True, kw_only=True):
 
 
 class MessageEvent(Struct, frozen=True, kw_only=True):
-    """What a message hook receives: a message that is complete and not yet written. `items` is what
+    """The input of a message hook: a message that is complete and not yet written. `items` is what
     applies to its turn, with its text; for a question that is everything attached, pinned and
-    always included, because the rest is chosen by the question's text."""
+    always included, because the rest is chosen by the question's text.
+    """
 
     session: str
     message: Message
@@ -131,7 +136,7 @@ Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
 class Drop(Struct, frozen=True):
-    """What a message hook returns to drop a user's message."""
+    """The return value of a message hook that drops a user's message."""
 
 
 class Hook(Struct, frozen=True, kw_only=True):
@@ -142,13 +147,14 @@ class Hook(Struct, frozen=True, kw_only=True):
     timeout: float
     reason: HookReason | None = None
     changes_answers: bool = False
-    # The file that it was loaded from, if any.
+    # The file from which it was loaded, if any.
     file: str = ""
 
 
 class Hooks:
-    """What an application adds to turns: handlers, in order of registration. A session copies the
-    hooks it receives, so that registering on one session does not affect another."""
+    """The hooks that an application adds to turns: handlers, in order of registration. A session
+    copies the hooks it receives, so that registering on one session does not affect another.
+    """
 
     def __init__(self, *, timeout: float = TIMEOUT_S) -> None:
         self.timeout = timeout
@@ -156,18 +162,18 @@ class Hooks:
         self.message_hooks: list[Hook] = []
 
     def copy(self) -> "Hooks":
-        """A copy of the hooks, to which others can be added without changing these."""
+        """Return a copy of the hooks, to which others can be added without changing these."""
         return Hooks().joined(self)
 
     def joined(self, other: "Hooks") -> "Hooks":
-        """These hooks, then those of `other`."""
+        """Return these hooks, followed by those of `other`."""
         hooks = Hooks(timeout=other.timeout)
         hooks.context_hooks += self.context_hooks + other.context_hooks
         hooks.message_hooks += self.message_hooks + other.message_hooks
         return hooks
 
     def for_context(self, reason: HookReason) -> tuple[Hook, ...]:
-        """The context hooks that run for a reason, in order."""
+        """Return the context hooks that run for a reason, in order."""
         return tuple(hook for hook in self.context_hooks if hook.reason == reason)
 
     @property
@@ -194,10 +200,11 @@ class Hooks:
         name: str | None = None,
         timeout: float | None = None,
     ) -> Handler | Callable[[Handler], Handler]:
-        """Registers a hook on the context: before every request, for one request only
-        (`ephemeral`), once when a runner starts a question (`before_agent_start`), or once after
-        the final answer (`turn_end`). It returns None, a patch, or one or more patch operations,
-        which may be dicts in journal form."""
+        """Register a hook on the context: before every request, for one request only (`ephemeral`),
+        once when a runner starts a question (`before_agent_start`), or once after the final answer
+        (`turn_end`). It returns None, a patch, or one or more patch operations, which may be dicts
+        in journal format.
+        """
         if reason not in REASONS:
             raise UsageError(f"unknown reason {reason!r} for a context hook; use one of {REASONS}")
         return self._register(self.context_hooks, handler, name, timeout, reason)
@@ -221,11 +228,12 @@ class Hooks:
         timeout: float | None = None,
         changes_answers: bool = False,
     ) -> Handler | Callable[[Handler], Handler]:
-        """Registers a hook on finalised messages. It returns the message to keep instead, None to
-        leave it, or `Drop()` for a user's message that is not to be sent. Runners report an answer
-        while it arrives; with `changes_answers` they hold it back until the hook has seen it, so
-        that listeners only get what is stored. Without it, a change is reported afterwards
-        (`AnswerChanged`)."""
+        """Register a hook on finalised messages. It returns a replacement message, None to leave
+        the message unchanged, or `Drop()` for a user's message that is not to be sent. Runners
+        report an answer while it arrives; with `changes_answers`, they hold it back until the hook
+        has seen it, so that listeners only get what is stored. Without it, a change is reported
+        afterwards (`AnswerChanged`).
+        """
         return self._register(
             self.message_hooks, handler, name, timeout, changes_answers=changes_answers
         )
@@ -263,7 +271,7 @@ class Hooks:
 
 
 def _name_of(handler: Callable[..., Any]) -> str:
-    """A name that says where a hook comes from, the same in every process."""
+    """Return a name that shows where a hook comes from, the same in every process."""
     function = getattr(handler, "func", handler)  # a partial is named by what it calls
     owner = function if hasattr(function, "__qualname__") else type(function)
     return f"{owner.__module__}.{owner.__qualname__}"
@@ -289,20 +297,21 @@ class HookThread:
         return self._ended is None
 
     def end(self) -> None:
-        """The function returned, or failed."""
+        """Record that the function returned, or failed."""
         self._ended = anyio.current_time()
         if self._is_left:
             log_hook_ended(self._session, self.hook, self.seconds)
 
     def leave(self) -> None:
-        """Its result is no longer awaited."""
+        """Record that its result is no longer awaited."""
         self._is_left = True
         log_hook_left(self._session, self.hook, self.seconds)
 
 
 class LateHooks:
     """Plain functions of one session whose results are no longer awaited. Each is reported to a
-    person: that it still runs, and later how long it ran."""
+    person: that it is still running, and later how long it ran.
+    """
 
     def __init__(self) -> None:
         self._unreported: list[HookThread] = []
@@ -312,7 +321,7 @@ class LateHooks:
         self._unreported.append(thread)
 
     def report(self) -> tuple[str, ...]:
-        """The reports that are due now, once each."""
+        """Return the reports that are due now, once each."""
         notices: list[str] = []
         for thread in self._unreported:
             if thread.is_running:
@@ -338,8 +347,8 @@ async def call_hook(
     late: LateHooks,
     max_seconds: float | None = None,
 ) -> Any:
-    """What the hook returned, within its time limit or `max_seconds`. Generators are exhausted
-    here.
+    """Return the hook's return value, within its time limit or `max_seconds`. Generators are
+    exhausted here.
 
     Raises:
         HookError: it failed, or was too slow.
@@ -361,15 +370,16 @@ async def call_hook(
             if not scope.cancel_called:
                 place = line_of(error, hook.file)
                 raise HookError(hook.name, f"{type(error).__name__}: {error}{place}") from error
-    # Also if the hook swallowed the cancellation: a late result is not used.
+    # Even if the hook swallowed the cancellation: a late result is not used.
     if scope.cancel_called:
         raise HookError(hook.name, f"took longer than its {limit:g} s")
     return result
 
 
 async def _call_in_thread(hook: Hook, event: ContextEvent | MessageEvent, late: LateHooks) -> Any:
-    """Calls a plain function in a thread of its own: one that hangs must not block everyone else,
-    nor keep the process from ending."""
+    """Call a plain function in a thread of its own: one that hangs must not block everyone else,
+    nor keep the process from ending.
+    """
     token, finished = current_token(), anyio.Event()
     outcome: list[Any] = []
     thread = HookThread(hook.name, event.session)
@@ -380,7 +390,7 @@ async def _call_in_thread(hook: Hook, event: ContextEvent | MessageEvent, late: 
             outcome.append((list(result) if isinstance(result, Iterator) else result, None))
         except BaseException as error:  # noqa: BLE001 - raised where the hook is waited for
             outcome.append((None, error))
-        # If the loop is gone, nothing waits any more.
+        # If the event loop is gone, nothing is waiting any more.
         with contextlib.suppress(anyio.RunFinishedError):
             anyio.from_thread.run_sync(finish, token=token)
 
@@ -405,7 +415,9 @@ async def _call_in_thread(hook: Hook, event: ContextEvent | MessageEvent, late: 
 
 
 def line_of(error: BaseException, file: str) -> str:
-    """Where in a file of hooks an error was raised; empty if it was raised elsewhere."""
+    """Return the line of a hook file in which an error was raised; empty if it was raised
+    elsewhere.
+    """
     number = error.lineno if isinstance(error, SyntaxError) and error.filename == file else None
     for frame, line in traceback.walk_tb(error.__traceback__):
         if frame.f_code.co_filename == file:

@@ -1,7 +1,7 @@
-"""The items that fit a question, and why.
+"""Finds the items that fit a question, and why.
 
-Laws: the choice is made as in a session, by the same functions. The result says for each item which
-part of the question found it, and by which of its texts.
+Laws: items are chosen by the same functions as in a session. For each item, the result includes the
+part of the question that found it, and the text by which it was found.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,7 +36,8 @@ PART_WIDTH = 60
 
 class SearchResult(Struct, frozen=True, kw_only=True):
     """An item that was found. `part` is the part of the question that it fits best, `chunk` the
-    text in it that does; `lexical_rank` is its place by words alone, None if it shares none."""
+    matching text in it; `lexical_rank` is its rank by words alone, None if it shares none.
+    """
 
     name: str
     server: str
@@ -55,7 +56,8 @@ class SearchResult(Struct, frozen=True, kw_only=True):
 
 class SelectOptions(Struct, frozen=True, kw_only=True):
     """How much is taken: exactly the `top` best of the ranking, or as much as a preset or the
-    agent's own settings say, expanded `expand` times."""
+    agent's own settings allow, expanded `expand` times.
+    """
 
     top: int | None = None
     preset: Preset | None = None
@@ -71,7 +73,7 @@ class SelectOptions(Struct, frozen=True, kw_only=True):
 
 
 class ScoredQuestion(Struct, frozen=True, kw_only=True):
-    """A question put to candidates."""
+    """A question scored against candidates."""
 
     candidates: Candidates
     corpus: Corpus
@@ -80,8 +82,9 @@ class ScoredQuestion(Struct, frozen=True, kw_only=True):
 
 
 class IndexSearch:
-    """An open index that candidates are loaded into; `warn` receives anything unusual. `notes`
-    returns the index's problems since the last call."""
+    """An open index that candidates are loaded into; `warn` receives warnings. `notes` returns the
+    index's problems since the last call.
+    """
 
     def __init__(
         self,
@@ -107,7 +110,7 @@ class IndexSearch:
         self.warn_of(self._notes())
 
     async def score(self, question: str, candidates: Candidates) -> ScoredQuestion:
-        """A question put to the available candidates."""
+        """Score a question against the available candidates."""
         query = split_question(question, recent=candidates.recent)
         corpus = await self._index.load(candidates.documents, self.progress)
         self.warn_of((*candidates.problems, *corpus.warnings, *corpus.failed))
@@ -119,17 +122,18 @@ class IndexSearch:
 
 
 def describe_lexical(corpus: Corpus) -> tuple[str, ...]:
-    """Why things are found by their words alone; empty if they are not."""
+    """Return why items are found by their words alone; empty if they are not."""
     return (f"found by words alone: {corpus.lexical}",) if corpus.lexical else ()
 
 
 async def select_candidates(
     question: str, candidates: Candidates, how: SelectOptions, search: IndexSearch
 ) -> tuple[SearchResult, ...]:
-    """What a question needs at the beginning of a session: first what is always included, then what
-    the question names, then the results of search, with rules and references first, the best of
-    each first, and the items these bring along. With `top` just the best of all, by score as
-    always."""
+    """Return the items that a question needs at the beginning of a session: first the items that
+    are always included, then those that the question names, then the results of search, with rules
+    and references first, the best of each first, and the items these bring along. With `top`,
+    return just the best of all, by score as always.
+    """
     if how.top is not None:
         best = await rank_candidates(question, candidates, how.top, search)
         return tuple(sorted(best, key=lambda r: -2.0 if r.score is None else r.score, reverse=True))
@@ -172,7 +176,7 @@ async def select_candidates(
 def _with_whole_pool(
     results: Sequence[SearchResult], candidates: Candidates
 ) -> tuple[SearchResult, ...]:
-    """The results, followed by the other tools of a pool that is offered as a whole."""
+    """Return the results, followed by the other tools of a pool that is offered as a whole."""
     pool = candidates.whole_pool
     why = f"one of a small pool ({len(pool)}), which is offered whole"
     rest = pool - {result.id for result in results}
@@ -181,7 +185,7 @@ def _with_whole_pool(
 
 
 def _find_named(question: str, candidates: Candidates, search: IndexSearch) -> set[ItemId]:
-    """The rules and references that the question itself adds, as `@rule:name`."""
+    """Return the rules and references that the question itself adds, as `@rule:name`."""
     named: set[ItemId] = set()
     for mention in find_mentions(question) if candidates.guides else ():
         if (item := find_member(mention, candidates.guides)) is not None:
@@ -194,7 +198,7 @@ def _find_named(question: str, candidates: Candidates, search: IndexSearch) -> s
 async def find_lacking(
     question: str, candidates: Candidates, settings: SearchSettings, search: IndexSearch
 ) -> Evidence | None:
-    """Why none of these candidates is chosen for a question, if nothing stands out."""
+    """Return why none of these candidates is chosen for a question, if nothing stands out."""
     answer = await search.score(question, candidates)
     documents = answer.candidates.documents
     return judge_items(documents, answer.scores, answer.query, settings).lacking
@@ -203,7 +207,7 @@ async def find_lacking(
 async def rank_candidates(
     question: str, candidates: Candidates, top: int, search: IndexSearch
 ) -> tuple[SearchResult, ...]:
-    """The `top` best of all candidates, whatever their scores."""
+    """Return the `top` best of all candidates, whatever their scores."""
     answer = await search.score(question, candidates)
     ranking = rank_documents(candidates.documents, answer.scores, answer.query, most=top)
     search.warn_of_index()
@@ -256,7 +260,7 @@ def _result(item: SelectedItem, candidate: Candidate, part: str) -> SearchResult
 
 
 def _columns(documents: Sequence[Document]) -> dict[ItemId, slice]:
-    """Where the chunks of each document stand among the scores."""
+    """Return the positions of each document's chunks among the scores."""
     columns: dict[ItemId, slice] = {}
     start = 0
     for document in documents:
@@ -266,8 +270,9 @@ def _columns(documents: Sequence[Document]) -> dict[ItemId, slice]:
 
 
 def _best_part(answer: ScoredQuestion, columns: slice) -> str:
-    """The part of the question that the chunks fit best, and the whole only if it has no parts; by
-    words where there is no vector."""
+    """Return the part of the question that the chunks fit best, and the whole only if it has no
+    parts; by words where there is no vector.
+    """
     parts, scores = answer.query.parts, answer.scores
     rows = [row for row, part in enumerate(parts) if not part.whole] or list(range(len(parts)))
     matrix: Matrix = scores.lexical[rows, columns]
@@ -279,7 +284,7 @@ def _best_part(answer: ScoredQuestion, columns: slice) -> str:
 
 
 def _lexical_ranks(answer: ScoredQuestion) -> dict[ItemId, int]:
-    """The places of items by words alone; items without shared words have none."""
+    """Return the ranks of items by words alone; items without shared words have none."""
     documents = answer.candidates.documents
     most = answer.scores.lexical.max(axis=0, initial=0.0).astype(numpy.float64)
     best = numpy.nan_to_num(best_of(answer.scores.layout or lay_out_chunks(documents), most))

@@ -1,7 +1,7 @@
-"""A person's memory file as one part of L1.
+"""Adds a person's memory file as one part of L1.
 
-Laws: it contains what the file contains, and no clock; a change to it is a recorded reason. A file
-that cannot be read changes nothing.
+Laws: it contains exactly the content of the file, and no clock; a change to it is a recorded
+reason. A file that cannot be read changes nothing.
 """
 
 from lamina.core.assembly.request_draft import Page
@@ -15,7 +15,9 @@ MEMORY_PART = "user_memory"
 
 
 async def update_memory(page: Page, memory: MemorySource, screen: SecretScreen) -> tuple[str, ...]:
-    """Writes down the memory file, if it differs from the current part; returns warnings."""
+    """Write the memory file to the journal, if it differs from the current part; return
+    warnings.
+    """
     try:
         text = (await memory.read()).strip()
     except LaminaError as error:
@@ -37,5 +39,5 @@ async def update_memory(page: Page, memory: MemorySource, screen: SecretScreen) 
 
 
 def render_memory(text: str) -> str:
-    """The part as the model reads it; empty if there are no memories."""
+    """Return the part as the model reads it; empty if there are no memories."""
     return f"<saved_memories>\n{escape_content(text)}\n</saved_memories>" if text else ""

@@ -1,10 +1,10 @@
-"""Searching the notes of a workspace: a question in, passages with their texts out.
+"""Searches the notes of a workspace for a question, and returns passages with their texts.
 
-Laws: results are shown as their notes have them now; a note that changed during the search is
-searched again. Passages that follow one another under one heading are one hit, and each text stands
-once. An unchanged note is the same document from one catalogue to the next, and an unchanged
-catalogue the same tuple: indexes rely on that. Errors in a search are reported with its hits, and
-never stop a question; an invalid argument is an error that names it.
+Laws: results show the current text of their notes; a note that changed during the search is
+searched again. Consecutive passages under one heading are one hit, and each text appears once. An
+unchanged note is the same document from one catalogue to the next, and an unchanged catalogue the
+same tuple: indexes rely on that. Errors in a search are reported with its hits, and never stop a
+question; an invalid argument causes an error that names it.
 """
 
 from collections import Counter
@@ -65,8 +65,9 @@ def check_top(top: object, what: str) -> None:
 
 
 class SearchedNotes:
-    """The notes of one catalogue in the form that is searched. A note unchanged since the previous
-    shelf is the same document, and an unchanged catalogue the same tuple: indexes rely on that."""
+    """The notes of one catalogue in search format. A note unchanged since the previous shelf is the
+    same document, and an unchanged catalogue the same tuple: indexes rely on that.
+    """
 
     def __init__(self, catalogue: Catalogue, before: "SearchedNotes | None" = None) -> None:
         self.catalogue = catalogue
@@ -86,8 +87,9 @@ class SearchedNotes:
         self._knows_all = False
 
     def find(self, digests: Sequence[bytes]) -> dict[bytes, tuple[str, Passage]]:
-        """Where the texts with these digests are. An index mostly asks for those of new notes, so
-        these are searched first."""
+        """Return where the texts with these digests are. An index mostly asks for those of new
+        notes, so these are searched first.
+        """
         if self._places is None:
             self._places = _places_of(self._fresh)
         if not self._knows_all and any(digest not in self._places for digest in digests):
@@ -97,14 +99,15 @@ class SearchedNotes:
         return {digest: places[digest] for digest in digests if digest in places}
 
     def rest(self) -> None:
-        """Forgets where texts are; it is worked out again when needed."""
+        """Forget where texts are; it is determined again when needed."""
         self._places, self._knows_all = None, False
         self._fresh = []
 
 
 class PassageTexts:
-    """The texts that an index has not seen yet, in the form that is searched; or their terms, where
-    the source has just read them."""
+    """The texts that an index has not seen yet, in search format; or their terms, if the source has
+    just read them.
+    """
 
     def __init__(self, notes: SearchedNotes, source: NoteSource) -> None:
         self._notes = notes
@@ -122,7 +125,7 @@ class PassageTexts:
 
 
 def _same_passages(before: Note, now: Note) -> bool:
-    """Whether a note is searched as before; a note that was only touched is."""
+    """Return whether a note is searched as before, as is one that was only touched."""
     return before is now or before.passages == now.passages
 
 
@@ -137,7 +140,7 @@ _TIERS = ("words", "candidates", "meaning")
 
 
 class Stretch(Struct, frozen=True, kw_only=True):
-    """Passages of one note that follow one another, in the order of its lines."""
+    """Consecutive passages of one note, in the order of its lines."""
 
     note: Note
     chosen: "tuple[ChosenPassage, ...]"
@@ -159,8 +162,9 @@ class Stretch(Struct, frozen=True, kw_only=True):
 def take_distinct(
     chosen: Sequence["ChosenPassage"], texts: "Mapping[ChosenPassage, Excerpt]"
 ) -> "list[ChosenPassage]":
-    """The chosen passages that could be read, one for each text: otherwise notes that quote one
-    another would fill a search with one passage."""
+    """Return the chosen passages that could be read, one for each text: otherwise notes that quote
+    one another would fill a search with one passage.
+    """
     by_text: dict[str, ChosenPassage] = {}
     for passage in chosen:
         if passage in texts:
@@ -171,8 +175,9 @@ def take_distinct(
 def join_neighbours(
     chosen: Sequence["ChosenPassage"], notes: Sequence[Note]
 ) -> tuple[Stretch, ...]:
-    """Joins passages that follow one another under one heading into one stretch, in the place of
-    the best of them."""
+    """Return the passages with consecutive ones under one heading joined into one stretch, in the
+    position of the best of them.
+    """
     runs: list[list[ChosenPassage]] = []
     for passage in sorted(chosen, key=lambda passage: (passage.document, passage.place)):
         last = runs[-1][-1] if runs else None
@@ -192,7 +197,7 @@ def _follows(before: "ChosenPassage", after: "ChosenPassage", note: Note) -> boo
 
 
 def make_hit(stretch: Stretch, texts: "Mapping[ChosenPassage, Excerpt]", question: str) -> Hit:
-    """A stretch as a hit of a question."""
+    """Return a stretch as a hit for a question."""
     from lamina.core.selection.terms import find_shared_words
 
     first = last = stretch.passages[0]
@@ -228,17 +233,19 @@ def _join(before: Excerpt, joint: str, after: Excerpt) -> Excerpt:
 
 
 def _between(before: Passage, after: Passage) -> str:
-    """The text between two passages that follow one another: blank lines, or white space where they
-    are parts of one line."""
+    """Return the text between two consecutive passages: blank lines, or white space if they are
+    parts of one line.
+    """
     if before.part and after.part and before.end == after.start:
         return " " * (after.part[0] - before.part[1])
     return "\n" * (after.start - before.end)
 
 
 def merge_results(results: Sequence[NoteSearchResult]) -> NoteSearchResult:
-    """Several results as one: the best hits, then the second best, and so on. A passage of more
-    than one search stands once; overlapping hits of one note are joined at the place of the better
-    one."""
+    """Merge several results: the best hits, then the second best, and so on. A passage found by
+    more than one search appears once; overlapping hits of one note are joined in the position of
+    the better one.
+    """
     if len(results) == 1:
         return results[0]
     times = dict.fromkeys(result.time_range for result in results)
@@ -261,8 +268,9 @@ def merge_results(results: Sequence[NoteSearchResult]) -> NoteSearchResult:
 
 
 def _add_hit(hits: list[Hit], hit: Hit) -> None:
-    """Adds a hit behind the others, unless its text stands there or can be joined to one of them;
-    the joined hit may then reach a third."""
+    """Add a hit behind the others, unless its text is already there or can be joined to one of
+    them; the joined hit may then extend to a third.
+    """
     words = hit.text.split()
     for at, other in enumerate(hits):
         if other.text.split() == words:
@@ -278,13 +286,13 @@ def _add_hit(hits: list[Hit], hit: Hit) -> None:
 
 
 def _unite(one: Hit, other: Hit) -> Hit | None:
-    """Joins two hits that share passages; None if they do not."""
+    """Join two hits that share passages; return None if they do not."""
     if one.path != other.path or one.start > other.end or other.start > one.end:
         return None
     before, after = sorted((one, other), key=lambda hit: (hit.start, -hit.end))
     text = _overlay(before.text, after.text)
     if text is None and (before.start, before.end) == (after.start, after.end):
-        # Parts of one line do not say which of them comes first.
+        # Parts of one line have no order of their own.
         before, after = after, before
         text = _overlay(before.text, after.text)
     secrets = tuple(dict.fromkeys((*one.secrets, *other.secrets)))
@@ -304,8 +312,9 @@ def _unite(one: Hit, other: Hit) -> Hit | None:
 
 
 def _overlay(before: str, after: str) -> str | None:
-    """Both texts joined, where the second begins within the first; None if they have nothing in
-    common."""
+    """Join both texts, if the second begins within the first; return None if they have nothing in
+    common.
+    """
     if after in before:
         return before
     if after.startswith(before):
@@ -321,7 +330,7 @@ TOP = 8
 PER_NOTE = 3
 FLOOR = SearchSettings().floor
 EVERYWHERE = Scope()
-# How many times as many are looked at first, because some repeat others.
+# How many times as many are examined first, because some repeat others.
 AHEAD = 3
 # How long a search waits for passages to be embedded; those of a large new folder would take
 # minutes.
@@ -331,9 +340,10 @@ NAMED = 3
 
 
 class WorkspaceSearch:
-    """Searches one workspace on an index that it may share with others. It remembers the notes from
-    one search to the next, so that only changes cost anything. A search waits `patience` seconds
-    for new passages to be embedded; None waits for all of them."""
+    """Searches one workspace on an index that it may share with others. It keeps the notes from one
+    search to the next, so that only changes cost anything. A search waits `patience` seconds for
+    new passages to be embedded; None waits for all of them.
+    """
 
     def __init__(
         self, source: NoteSource, index: Index, *, patience: float | None = PATIENCE
@@ -342,12 +352,12 @@ class WorkspaceSearch:
         self._source = source
         self._index = index
         self._shelf = SearchedNotes(Catalogue())
-        # One search at a time: the second finds what the first one made.
+        # One search at a time: the second can use the work of the first one.
         self._lock = anyio.Lock()
         # A warning is not repeated with every search.
         self._reports: set[str] = set()
         self._reported_late = False
-        # Set while there is something to embed; and how often each folder was looked at.
+        # Set while there is something to embed; and how often each folder was searched.
         self._gaps = anyio.Event()
         self._looked_at: Counter[str] = Counter()
         # Called as notes are read, as they are indexed, and as some of them are compared with a
@@ -366,10 +376,11 @@ class WorkspaceSearch:
         floor: float = FLOOR,
         recent: Sequence[str] = (),
     ) -> NoteSearchResult:
-        """The passages of notes in `scope` that fit a question, the best first: up to `top`
+        """Return the passages of notes in `scope` that fit a question, the best first: up to `top`
         passages, at most `per_note` of one note, none at or below the `floor`. `recent` are the
-        questions before this one, the latest first; they count if it depends on them and finds
-        nothing itself."""
+        questions before this one, the latest first; they count if this one depends on them and
+        finds nothing itself.
+        """
         search = _NoteSearch(
             question=question, scope=scope, top=top, per_note=per_note, floor=floor, recent=recent
         )
@@ -389,8 +400,9 @@ class WorkspaceSearch:
             self._save()
 
     async def prepare(self, patience: float | None = None) -> NoteSearchResult:
-        """Prepares what searches need, for at most `patience` seconds; reports how many notes there
-        are and how much is left to do or could not be stored, and finds nothing."""
+        """Prepare what searches need, for at most `patience` seconds; report how many notes there
+        are and how much is left to do or could not be stored, without finding anything.
+        """
         async with self._lock:
             shelf = await self._take_up()
             corpus = await self._load(shelf, patience)
@@ -408,8 +420,9 @@ class WorkspaceSearch:
             )
 
     async def fill(self, progress: Progress | None = None, *, at_once: bool = False) -> None:
-        """Embeds what searches found missing, with low priority and the folders looked at most
-        first, until it is cancelled. With `at_once` it does not wait for a search."""
+        """Embed passages that searches found missing, with low priority and the most searched
+        folders first, until it is cancelled. With `at_once`, it does not wait for a search.
+        """
         index = self._index
         if not isinstance(index, GradualIndex):
             return
@@ -425,8 +438,7 @@ class WorkspaceSearch:
     # -- inside ----------------------------------------------------------------------------------
 
     async def _fill_some(self, index: GradualIndex, progress: Progress | None) -> int:
-        """Embeds a share of the missing passages, of the notes as they are now; returns how
-        many."""
+        """Embed a share of the missing passages of the current notes; return how many."""
         async with self._lock:
             shelf = await self._take_up()
             self._save()
@@ -436,7 +448,9 @@ class WorkspaceSearch:
     async def _search(
         self, search: "_NoteSearch", *, last: bool = False
     ) -> NoteSearchResult | None:
-        """The results; None if a note changed during the search and this is not the `last` try."""
+        """Return the results; None if a note changed during the search and this is not the `last`
+        try.
+        """
         from lamina.core.selection.chosen_passages import choose_passages
         from lamina.core.selection.question import split_question
 
@@ -458,7 +472,7 @@ class WorkspaceSearch:
         parts = tuple(part.text for part in query.parts)
         corpus = await self._load_for(shelf, parts, _digests_in(notes, mask))
         scores = await corpus.score(parts)
-        # Only now is it known whether the question could be read.
+        # Only at this point is it known whether the question could be read.
         tier = _tier_of(corpus)
         passages = choose_passages(
             shelf.documents, scores, query, allowed=mask,
@@ -505,7 +519,7 @@ class WorkspaceSearch:
     async def _load_for(
         self, shelf: SearchedNotes, parts: tuple[str, ...], among: Collection[bytes] | None
     ) -> Corpus:
-        """The notes for a question."""
+        """Return the notes for a question."""
         index = self._index
         if not isinstance(index, GradualIndex):
             return await self._load(shelf, self.patience, among)
@@ -523,7 +537,7 @@ class WorkspaceSearch:
     async def _read(
         self, passages: Sequence["ChosenPassage"], notes: Sequence[Note]
     ) -> "dict[ChosenPassage, Excerpt]":
-        """The passages as their notes have them now, without those of notes that changed."""
+        """Return the passages with their current text, without those of notes that changed."""
         found_in = [(notes[passage.document], passage.place) for passage in passages]
         places = [(note.path, note.passages[place]) for note, place in found_in]
         excerpts = await self._source.excerpts(places) if places else ()
@@ -539,8 +553,9 @@ class WorkspaceSearch:
         return self._new_warnings((*self._source.take_warnings(), *_unreadable(shelf.catalogue)))
 
     def _corpus_news(self, corpus: Corpus, tier: SearchTier | None = None) -> tuple[str, ...]:
-        """Warnings about a corpus. That it is incomplete is reported once, not again with every
-        count."""
+        """Return warnings about a corpus. That it is incomplete is reported once, not again with
+        every count.
+        """
         gaps = _describe_gaps(corpus, tier)
         if corpus.late and self._reported_late:
             gaps = []
@@ -558,8 +573,9 @@ class _NoteSearch(Struct, frozen=True, kw_only=True):
 
 
 def order_passages(notes: Sequence[Note], looked_at: Mapping[str, int]) -> list[bytes]:
-    """The passages of all notes, those of frequently visited folders first, and within them those
-    of the latest changed notes."""
+    """Return the passages of all notes, those of frequently searched folders first, and within them
+    those of the most recently changed notes.
+    """
     order = sorted(notes, key=lambda note: (-looked_at.get(_folder_of(note.path), 0), -note.mtime))
     return list(dict.fromkeys(passage.digest for note in order for passage in note.passages))
 
@@ -569,7 +585,7 @@ def _folder_of(path: str) -> str:
 
 
 def is_in_scope(note: Note, scope: Scope) -> bool:
-    """Whether a note is searched: by folder, tag and time, as far as the scope sets them."""
+    """Return whether a note is searched: by folder, tag and time, as far as the scope sets them."""
     if scope.since is not None and note.mtime < scope.since:
         return False
     if scope.until is not None and note.mtime >= scope.until:
@@ -592,7 +608,7 @@ def _describe_scope(scope: Scope) -> str:
 
 
 def _mask(notes: Sequence[Note], scope: Scope) -> tuple["AllowedDocuments | None", int]:
-    """Which notes may be searched, None for all of them; and how many they are."""
+    """Return which notes may be searched, None for all of them; and their number."""
     if scope == EVERYWHERE:
         return None, len(notes)
     import numpy
@@ -602,7 +618,7 @@ def _mask(notes: Sequence[Note], scope: Scope) -> tuple["AllowedDocuments | None
 
 
 def _digests_in(notes: Sequence[Note], mask: "AllowedDocuments | None") -> frozenset[bytes] | None:
-    """The passages of the notes that may be searched; None for all of them."""
+    """Return the passages of the notes that may be searched; None for all of them."""
     if mask is None:
         return None
     pairs = zip(notes, mask.tolist(), strict=True)
@@ -610,14 +626,16 @@ def _digests_in(notes: Sequence[Note], mask: "AllowedDocuments | None") -> froze
 
 
 def _tier_of(corpus: Corpus) -> SearchTier:
-    """How a corpus was searched for the question that it was scored for."""
+    """Return how a corpus was searched for the question that it was scored for."""
     if isinstance(corpus, GradualCorpus):
         return corpus.tier
     return SearchTier(by="words" if corpus.lexical else "meaning")
 
 
 def _describe_gaps(corpus: Corpus, tier: SearchTier | None) -> list[str]:
-    """Why some or all passages are searched by their words alone; other methods need no warning."""
+    """Return why some or all passages are searched by their words alone; other methods need no
+    warning.
+    """
     # A question that cannot be read is answered by words, whatever is embedded.
     is_unread = tier is not None and tier.by == "words" and not corpus.lexical
     if tier is not None and (tier.by == "candidates" or is_unread):

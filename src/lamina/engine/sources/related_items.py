@@ -1,6 +1,6 @@
-"""Items like the chosen ones, and items like those.
+"""Finds items similar to the chosen ones, and items similar to those.
 
-Laws: nothing comes in twice, and nothing that was there before is expanded: every step continues
+Laws: no item is added twice, and no item that was there before is expanded: every step continues
 from what the last one added. Rules and references bring tools, and tools bring them, if both
 searches are expanded that far; the search that an item belongs to decides whether it may come.
 """
@@ -23,7 +23,8 @@ from lamina.core.values.selection import (
 
 class Pool(Struct, frozen=True, kw_only=True):
     """The candidates of one search. `candidates` are all that others may bring along, `there` those
-    already included."""
+    already included.
+    """
 
     documents: Sequence[Document] = ()
     settings: SearchSettings = SearchSettings()
@@ -44,8 +45,10 @@ class ChosenFrom(Struct, frozen=True, kw_only=True):
 
 
 async def expand_all(choices: Sequence[ChosenFrom]) -> list[tuple[SelectedItem, ...]]:
-    """The items that each choice brings along, as deep as the settings say: by searches from the
-    chunks of the chosen items, or by a graph of a choice's own documents, built once and kept."""
+    """Return the items that each choice brings along, to the depth in the settings: by searches
+    from the chunks of the chosen items, or by a graph of a choice's own documents, built once and
+    kept.
+    """
     items = [choice.items for choice in choices]
     last = list(items)
     for step in range(1, 1 + max((choice.depth for choice in choices), default=0)):
@@ -65,7 +68,9 @@ async def _expand(
     taken: tuple[SelectedItem, ...],
     step: int,
 ) -> tuple[SelectedItem, ...]:
-    """What one step adds to the choice at `place`, from what the last one added to each."""
+    """Return the items that one step adds to the choice at `place`, from what the last one added to
+    each.
+    """
     from lamina.core.selection.expansion import (
         expand_by_graph,
         expansion_query,
@@ -98,7 +103,7 @@ async def expand_results(
     chosen: tuple[SelectedItem, ...],
     settings: SearchSettings,
 ) -> tuple[SelectedItem, ...]:
-    """Items like the results of tools, which come as (name, text)."""
+    """Return items similar to the results of tools, which are passed as (name, text)."""
     from lamina.core.selection.expansion import result_query
 
     return await _search(corpus, result_query(results, settings), chosen, settings, "result")

@@ -1,9 +1,9 @@
-"""Finds what a model should not be sent: secrets and invisible characters.
+"""Finds content that a model should not be sent: secrets and invisible characters.
 
 Laws: a secret in anything that was read, or in a tool's result, is replaced before anything else
 sees it, unless settings say otherwise; so the model and the journal get the same bytes. It is
-judged in the whole text around it, whatever part is sent. A person's typed text is never changed. A
-finding is reported once per version.
+detected in the whole text around it, whatever part is sent. A person's typed text is never changed.
+A finding is reported once per version.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from lamina.core.values.item import Excerpt, Item
 from lamina.core.values.message import ToolResult, ToolText
 
 Secrets = Literal["redact", "warn", "off"]
-# The most texts that are remembered as clean, or with their secrets replaced.
+# The maximum number of texts that are remembered as clean, or with their secrets replaced.
 MAX_TEXTS = 256
 
 
@@ -39,8 +39,9 @@ class SecretScreen:
     def item(
         self, item: Item, secrets: Secrets, excerpt: Excerpt | None = None
     ) -> tuple[Item, tuple[str, ...]]:
-        """The item without its secrets, and what a person should know about it. `excerpt` is its
-        content, if it is a part of something larger."""
+        """Return the item without its secrets, and warnings about it. `excerpt` is its content, if
+        it is a part of something larger.
+        """
         key = (item.id, item.version, excerpt.safe if excerpt else "", secrets)
         if item.title != (title := self._title(item.title, secrets)):
             item = replace(item, title=title)
@@ -57,7 +58,7 @@ class SecretScreen:
         return item, tuple(warnings)
 
     def guides(self, guides: Guides, secrets: Secrets) -> tuple[Guides, tuple[str, ...]]:
-        """Rules and references without their secrets."""
+        """Return rules and references without their secrets."""
         before, setting, safe_guides = self._guides
         warnings: list[str] = []
         if guides.guides is not before or secrets != setting:
@@ -77,21 +78,21 @@ class SecretScreen:
         return guide, found
 
     def text(self, text: str, label: str, secrets: Secrets) -> tuple[str, tuple[str, ...]]:
-        """A text of L1, or of a tool, without its secrets."""
+        """Return a text of L1, or of a tool, without its secrets."""
         key = (label, text, secrets)
         if (safe := self._plain.get(key)) is not None:
             return safe, ()
         safe, warnings = _screen(text, label, secrets)
         if len(self._plain) >= MAX_TEXTS:
             self._plain.clear()
-        # Screened text is clean, and comes again.
+        # Screened text is clean, and will be screened again.
         self._plain[key] = self._plain[label, safe, secrets] = safe
         return safe, tuple(warnings)
 
     def parts(
         self, parts: Sequence[SystemPart], secrets: Secrets
     ) -> tuple[tuple[SystemPart, ...], tuple[str, ...]]:
-        """Parts of L1 without their secrets."""
+        """Return parts of L1 without their secrets."""
         screened = [self.text(part.text, part.name, secrets) for part in parts]
         return (
             tuple(
@@ -101,12 +102,12 @@ class SecretScreen:
         )
 
     def result(self, result: ToolResult, secrets: Secrets) -> tuple[ToolResult, tuple[str, ...]]:
-        """A tool's result, without its secrets."""
+        """Return a tool's result without its secrets."""
         text, warnings = self.text(result.text, f"the result of {result.name}", secrets)
         return (result if text == result.text else replace(result, text=text)), warnings
 
     def tool_text(self, tool: ToolText, secrets: Secrets) -> tuple[ToolText, tuple[str, ...]]:
-        """A planned tool's result, without its secrets."""
+        """Return a planned tool's result without its secrets."""
         text, warnings = self.text(tool.text, f"the result of {tool.name}", secrets)
         return (tool if text == tool.text else replace(tool, text=text)), warnings
 
@@ -119,14 +120,14 @@ class SecretScreen:
 def _screen(
     text: str, label: str, secrets: Secrets, excerpt: Excerpt | None = None
 ) -> tuple[str, list[str]]:
-    """A text as it is sent, and what a person should know about it."""
+    """Return a text as it is sent, and warnings about it."""
     if secrets == "off":
         return text, []
     kinds: tuple[str, ...] = ()
     safe = text
     if excerpt is not None and excerpt.secrets:
         kinds, safe = excerpt.secrets, excerpt.safe
-    # Text that a mark separates from its neighbours may be a secret of its own.
+    # Text that a mark separates from its neighbours may be a separate secret.
     if findings := find_secrets(safe):
         kinds += tuple(finding.kind for finding in findings)
         safe = redact(safe, findings)
@@ -138,12 +139,12 @@ def _screen(
 
 
 def without_secrets(text: str, secrets: Secrets) -> str:
-    """A title, or a line about an item, either of which may quote a secret."""
+    """Return a title, or a line about an item, without the secrets that either may quote."""
     return redact(text, find_secrets(text)) if secrets == "redact" and text else text
 
 
 def typed_secret_warnings(text: str, secrets: Secrets) -> tuple[str, ...]:
-    """What a person should know about the text they typed, which is sent unchanged."""
+    """Return warnings about the text that a person typed, which is sent unchanged."""
     warnings = []
     if secrets != "off" and (findings := find_secrets(text)):
         kinds = [finding.kind for finding in findings]

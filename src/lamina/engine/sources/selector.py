@@ -1,6 +1,6 @@
-"""The rules, references and tools that apply to a question, in addition to attachments.
+"""Selects the rules, references and tools that apply to a question, in addition to attachments.
 
-Laws: a failed search only loses its own results: what the session has is still sent. Choices and
+Laws: a failed search loses only its own results: the session's items are still sent. Choices and
 near misses are reported with their scores, and so are problems with the agent's files.
 """
 
@@ -50,18 +50,18 @@ from lamina.engine.sources.candidates import (
 from lamina.engine.sources.related_items import ChosenFrom, Pool, expand_all, expand_results
 from lamina.errors import ExtraMissing, LaminaError
 
-# How many problems of an agent's files are named with a request.
+# How many problems in an agent's files are named with a request.
 PROBLEMS_SHOWN = 5
 
 
 def name_errors(problems: Sequence[Problem]) -> list[str]:
-    """Problems with an agent's files, as many as deserve a line each."""
+    """Return the problems with an agent's files that deserve a line each."""
     errors = [str(problem) for problem in problems if problem.level == "error"]
     return errors[:PROBLEMS_SHOWN]
 
 
 def describe_problems(problems: Sequence[Problem]) -> list[str]:
-    """Problems with an agent's files; minor ones are only counted."""
+    """Return a description of the problems with an agent's files; minor ones are only counted."""
     errors = [problem for problem in problems if problem.level == "error"]
     lines = name_errors(problems)
     if rest := len(problems) - len(lines):
@@ -72,7 +72,7 @@ def describe_problems(problems: Sequence[Problem]) -> list[str]:
 
 
 def describe_changes(changes: Sequence[AgentChange]) -> list[str]:
-    """How the files of an agent differ from what the session has of them, in one line."""
+    """Return, in one line, how the files of an agent differ from what the session adopted."""
     if not changes:
         return []
     named = "; ".join(change.detail for change in changes[:PROBLEMS_SHOWN])
@@ -84,8 +84,9 @@ def describe_changes(changes: Sequence[AgentChange]) -> list[str]:
 
 
 class SearchChoice(Struct, frozen=True, kw_only=True):
-    """The results of a search: the best first, and the best of what was not taken. `lacking` says
-    what is missing, if too little speaks for taking anything."""
+    """The results of a search: the best first, and the best that were not taken. `lacking` says
+    what is missing, if there is too little evidence for taking any.
+    """
 
     items: tuple[SelectedItem, ...] = ()
     next_best: tuple[SelectedItem, ...] = ()
@@ -99,8 +100,9 @@ NO_CHOICE = SearchChoice()
 def take_while_room(
     choice: SearchChoice, room_left: int, cost_of: Callable[[SelectedItem], int]
 ) -> tuple[SearchChoice, tuple[LeftOut, ...]]:
-    """The choice without items that would use too much of the room that is left; smaller items
-    behind them may still come."""
+    """Return the choice without items that would use too much of the remaining room; smaller items
+    behind them may still be included.
+    """
     items: list[SelectedItem] = []
     too_large: list[LeftOut] = []
     for item in choice.items:
@@ -117,7 +119,7 @@ def take_while_room(
 
 
 def runners_up(choice: SearchChoice) -> tuple[LeftOut, ...]:
-    """The near misses."""
+    """Return the near misses."""
     lacking = choice.lacking
     why = lacking.verdict if lacking else "others fit the question better"
     return tuple(
@@ -139,14 +141,15 @@ def _scored_label(item: SelectedItem) -> str:
 
 # How many of the next best are reported.
 RUNNERS_UP = 3
-# An attachment that is this similar to the question keeps its priority; every tenth above or below
+# An attachment with this similarity to the question keeps its priority; every tenth above or below
 # moves it by 0.6.
 PIVOT, SLOPE = 0.3, 6.0
 
 
 class Selector:
     """Chooses for the questions of one session. Without a source, only attached rules and
-    references apply; without an index nothing is searched for, and `no_index` says why."""
+    references apply; without an index nothing is searched for, and `no_index` says why.
+    """
 
     def __init__(
         self,
@@ -158,7 +161,7 @@ class Selector:
         notices: Sequence[str] = (),
         no_index: str = "there is no index",
     ) -> None:
-        """`notices` are what a person has to know about the agent, whatever is asked."""
+        """`notices` are warnings about the agent, whatever is asked."""
         self._notices = tuple(notices)
         self.index = index
         self.no_index = no_index
@@ -167,18 +170,18 @@ class Selector:
         self.guides_turns = source is not None
         self._relations = dict(relations or {})
         self.progress = progress
-        # What was last read, the include modes applied to it, and the result.
+        # The last files read, the include modes applied to them, and the result.
         self._in_session: tuple[object, object, tuple[Guide, ...]] = (None, None, ())
         # A warning is not repeated on every turn.
         self._reports: set[str] = set()
 
     @property
     def relations(self) -> dict[str, tuple[str, ...]]:
-        """Which items bring which along, as the agent says."""
+        """The agent's relations: the items that each item brings along."""
         return {item: tuple(others) for item, others in self._relations.items()}
 
     def require_index(self) -> Index:
-        """The index that is searched.
+        """Return the index that is searched.
 
         Raises:
             ExtraMissing: there is no index, because search is not installed.
@@ -188,8 +191,9 @@ class Selector:
         return self.index
 
     async def guides(self, state: State) -> Guides:
-        """The available rules and references, under the include modes that the session has for
-        them; and how the agent's files differ from it."""
+        """Return the available rules and references, under the include modes that the session has
+        for them; and how the agent's files differ from it.
+        """
         guides, modes = await self.agent_guides(), state.library.include_modes
         if modes is None:
             return guides
@@ -201,8 +205,9 @@ class Selector:
         return replace(guides, guides=own, changes=agent_changes(state.library, guides))
 
     async def agent_guides(self) -> Guides:
-        """The rules and references in the agent's current files. An agent that cannot be read has
-        none, and says so: what the session has of it is then missing."""
+        """Return the rules and references in the agent's current files. An agent that cannot be
+        read has none, and this is reported: the session's items from it are then missing.
+        """
         if self._source is None:
             return Guides()
         try:
@@ -212,7 +217,7 @@ class Selector:
             return Guides(problems=(problem,), gone=str(error))
 
     def mentions(self, text: str, guides: Guides) -> tuple[ItemId, ...]:
-        """The rules and references that a message adds by name, including missing ones."""
+        """Return the rules and references that a message adds by name, including missing ones."""
         if self._source is None:
             return ()
         items = (find_member(mention, guides.guides) or mention for mention in find_mentions(text))
@@ -225,7 +230,7 @@ class Selector:
         guides: Guides,
         mentions: Iterable[ItemId] = (),
     ) -> Pool:
-        """The candidate rules and references for a question, which adds `mentions`."""
+        """Return the candidate rules and references for a question, which adds `mentions`."""
         inclusion = sort_by_include(guides.guides, state.library.members, *GUIDE_KINDS)
         matches = matching_guides(guides.guides, state, attached)
         there = {attachment.item.id for attachment in attached} | {*mentions}
@@ -239,7 +244,7 @@ class Selector:
         )
 
     def tool_pool(self, state: State, inclusion: Inclusion[OfferedTool]) -> Pool:
-        """The candidate tools for a question."""
+        """Return the candidate tools for a question."""
         if state.settings.tool_policy == "all":
             return Pool(settings=state.settings.tool_search)
         present = frozenset(tool.id for tool in inclusion.present)
@@ -259,8 +264,9 @@ class Selector:
         room: Callable[[Item], int],
         room_left: int,
     ) -> Attachments:
-        """The rules and references that apply to a question, after search made its choice. `room`
-        says what an item adds to the request."""
+        """Return the rules and references that apply to a question, after search made its choice.
+        `room` determines how much an item adds to the request.
+        """
         inclusion = sort_by_include(guides.guides, state.library.members, *GUIDE_KINDS)
         own = {attachment.item.id for attachment in attached}
         by_id = {guide.id: guide for guide in guides.guides}
@@ -293,8 +299,9 @@ class Selector:
         )
 
     async def choose(self, state: State, question: str, *pools: Pool) -> tuple[SearchChoice, ...]:
-        """What fits a question, from each pool, and the items these bring along, from either
-        pool."""
+        """Return the items from each pool that fit a question, and those they bring along, from
+        either pool.
+        """
         searches = [await self._search(state, question, pool) for pool in pools]
         choices = [
             ChosenFrom(settings=search.pool.settings, corpus=search.corpus, items=search.items)
@@ -302,7 +309,7 @@ class Selector:
         ]
         try:
             additions = await expand_all(choices)
-        # If the expansion fails, the choice still stands.
+        # If the expansion fails, the choice is still valid.
         except Exception as error:  # noqa: BLE001
             additions = [() for _ in choices]
             problem = f"expansion failed, so nothing came along: {type(error).__name__}: {error}"
@@ -319,7 +326,9 @@ class Selector:
     async def choose_from_results(
         self, results: Sequence[tuple[str, str]], *pools: Pool
     ) -> tuple[SearchChoice, ...]:
-        """Items like the results of tools, (name, text) each, and the items these bring along."""
+        """Return items similar to the results of tools, (name, text) each, and the items these
+        bring along.
+        """
         searches = [PoolSearch(pool) for pool in pools]
         for search in searches:
             pool = search.pool
@@ -338,8 +347,9 @@ class Selector:
     async def choose_tools(
         self, state: State, question: str, inclusion: Inclusion[OfferedTool]
     ) -> SearchChoice:
-        """The tools that fit a question, among those chosen by search; chosen rules and references
-        may bring some along."""
+        """Return the tools that fit a question, among those chosen by search; chosen rules and
+        references may bring some along.
+        """
         guides = self.guide_pool(state, (), await self.guides(state))
         tools = self.tool_pool(state, inclusion)
         if not self.crosses(guides, tools):
@@ -349,8 +359,9 @@ class Selector:
     async def weigh(
         self, question: str, attachments: Sequence[Attachment], state: State
     ) -> tuple[tuple[Attachment, ...], tuple[str, ...]]:
-        """The attachments, with their priorities adjusted by relevance to the question; and what
-        prevents that."""
+        """Return the attachments, with their priorities adjusted by relevance to the question; and
+        what prevents that.
+        """
         from lamina.core.selection.chunks import chunk_item
 
         documents = [
@@ -364,7 +375,7 @@ class Selector:
             return tuple(attachments), ()
         try:
             scores, problem = await self._likeness(question, documents)
-        # An attachment then keeps the priority it came with.
+        # Then an attachment keeps its original priority.
         except Exception as error:  # noqa: BLE001
             scores, problem = {}, f"{type(error).__name__}: {error}"
         warnings = self.take_new_warnings(
@@ -375,11 +386,11 @@ class Selector:
     # -- inside ----------------------------------------------------------------------------------
 
     def crosses(self, *pools: Pool) -> bool:
-        """Whether choices from one pool may bring along items of another."""
+        """Return whether choices from one pool may bring along items of another."""
         return bool(self._relations) or all(pool.settings.expansion_depth for pool in pools)
 
     async def _search(self, state: State, question: str, pool: Pool) -> "PoolSearch":
-        """What a search finds in a pool."""
+        """Return the results of a search in a pool."""
         search = PoolSearch(pool)
         if not (pool.documents and pool.settings.search):
             return search
@@ -419,7 +430,7 @@ class Selector:
         search.warnings += self.take_new_warnings(warnings + corpus_warnings(corpus))
 
     def _with_relations(self, searches: Sequence["PoolSearch"]) -> tuple[SearchChoice, ...]:
-        """The results in each pool, with the relations of all of it."""
+        """Return the results in each pool, with the relations of all of it."""
         found_items = [item for search in searches for item in search.items]
         if self._relations and found_items:
             from lamina.core.selection.expansion import find_related
@@ -434,7 +445,7 @@ class Selector:
     async def _likeness(
         self, question: str, documents: Sequence[Document]
     ) -> tuple[dict[ItemId, float], str]:
-        """The best similarity of each document to a question; and why it is unknown."""
+        """Return the best similarity of each document to a question; and why it is unknown."""
         if self.index is None:
             return {}, self.no_index
         from lamina.core.selection.chosen_items import choose_items
@@ -451,14 +462,16 @@ class Selector:
         return likeness, corpus.lexical
 
     def take_new_warnings(self, reports: Iterable[str]) -> tuple[str, ...]:
-        """The warnings that this session has not reported yet; they now count as reported."""
+        """Return the warnings that this session has not reported yet, and count them as
+        reported.
+        """
         warnings = tuple(report for report in dict.fromkeys(reports) if report not in self._reports)
         self._reports.update(warnings)
         return warnings
 
 
 class PoolSearch:
-    """What was found in a pool so far, and how the rest of it ranks."""
+    """The items found in a pool so far, and the ranking of the rest of it."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
@@ -480,7 +493,7 @@ class PoolSearch:
 
 
 def attach_guide(guide: Guide, provenance: Provenance) -> Attachment:
-    """A rule or a reference in the form in which it comes with a turn."""
+    """Return a rule or a reference as an attachment to a turn."""
     return Attachment(item=guide.item(), provenance=replace(provenance, level=guide.level))
 
 

@@ -1,4 +1,6 @@
-"""Step 3 of a turn: the selector's results are written down and become part of the turn."""
+"""Performs step 3 of a turn: the selector's results are written to the journal and become part of
+the turn.
+"""
 
 from collections.abc import Sequence
 
@@ -50,14 +52,16 @@ from lamina.engine.sources.selector import (
 
 
 class ChosenTools(Struct, frozen=True, kw_only=True):
-    """The tools of a turn: those of the list, those described in its message, those left out."""
+    """The tools of a turn: those in the list, those described in its message, and those left
+    out.
+    """
 
     tools: tuple[ContextTool, ...] = ()
-    # Whether no call of the answer will be run, whatever stands in the list.
+    # Whether no call of the answer will be run, whatever is in the list.
     answer_only: bool = False
-    # What is described, what is left out and what people are shown about it.
+    # The described tools, those left out, and the reports about this for people.
     attachments: Attachments = NOTHING
-    # Tools that left the list without the model being told.
+    # Tools that left the list without the model being informed.
     reports: tuple[LeftOut, ...] = ()
 
 
@@ -65,7 +69,7 @@ NO_TOOLS = ChosenTools()
 
 
 def tools_of(request: RequestEntry) -> ChosenTools:
-    """The tools that a request had, for the one that continues from it."""
+    """Return the tools that a request had, for the one that continues from it."""
     context = request.context
     return ChosenTools(tools=context.tools, answer_only=context.allowed_tools == ())
 
@@ -90,12 +94,13 @@ class TurnChoices:
         self._question = question
         self._guides, self._findings = Guides(), tuple[str, ...]()
         self._tool_choice = NO_CHOICE
-        # None if they are searched for on their own, later.
+        # None if they are searched for separately, later.
         self._guide_choice: SearchChoice | None = None
 
     async def choose(self, attached: Attachments, toolset: Toolset | None) -> None:
-        """Searches for what fits the question: tools, rules and references, which may bring one
-        another along."""
+        """Search for what fits the question: tools, rules and references, which may bring one
+        another along.
+        """
         state, selector = self._page.state, self._selector
         self._guides, self._findings = self._screen.guides(
             await selector.guides(state), state.settings.secrets
@@ -120,7 +125,7 @@ class TurnChoices:
             self._guide_choice = None
 
     def tools(self, toolset: Toolset) -> ChosenTools:
-        """Changes the list of tools if it has to, and records why every tool is there."""
+        """Change the list of tools if necessary, and record why every tool is there."""
         page, state = self._page, self._page.state
         inclusion = sort_tools(state, toolset.tools)
         whole = self._offers_whole_pool(inclusion)
@@ -161,8 +166,9 @@ class TurnChoices:
         return offers_whole_pool(state, target, inclusion, boundary, count)
 
     def _refuse_described(self, removed: Sequence[OfferedTool]) -> list[LeftOut]:
-        """Reports once that tools described in the conversation were removed; their descriptions
-        leave at the next boundary."""
+        """Report once that tools described in the conversation were removed; their descriptions
+        leave at the next boundary.
+        """
         state = self._page.state
         described = [tool for tool in removed if is_described(tool, state)]
         reported = [tool for tool in described if tool.id not in state.library.forgotten]
@@ -177,7 +183,7 @@ class TurnChoices:
     def _with_room(
         self, choice: SearchChoice, inclusion: Inclusion[OfferedTool]
     ) -> tuple[SearchChoice, tuple[LeftOut, ...]]:
-        """The choice without tools that would use too much of the room that is left."""
+        """Return the choice without tools that would use too much of the remaining room."""
         names = {tool.name for tool in self._page.state.envelope.tool_list}
         items = {item.item for item in choice.items}
         tools = (*inclusion.present, *(tool for tool in inclusion.agent if tool.id in items))
@@ -192,13 +198,13 @@ class TurnChoices:
         return take_while_room(choice, room, lambda item: costs.get(item.item, 0))
 
     def _room_left(self) -> int:
-        """The room left in the window after the standing context and the question."""
+        """Return the room left in the window after the standing context and the question."""
         state, assembler = self._page.state, self._assembler
         room = self._layouts.room(self._target, state).beside(assemble_standing(state, assembler))
         return room.left - assembler.count_text(self._question)
 
     def _cost(self, item: Item) -> int:
-        """What an item adds to the request."""
+        """Return how much an item adds to the request."""
         return 0 if stands(self._page.state, item) else self._assembler.item_tokens(item)
 
     @property
@@ -206,7 +212,7 @@ class TurnChoices:
         return self._layouts.assembler_for(self._target, self._page.state.settings.promotion)
 
     async def guides(self, attached: Attachments, tools: ChosenTools) -> Attachments:
-        """The attachments, with the rules, references and tool descriptions that apply."""
+        """Return the attachments, with the rules, references and tool descriptions that apply."""
         page, selector = self._page, self._selector
         settings = page.state.settings
         # The items of a missing agent are reported as missing.
@@ -235,9 +241,10 @@ class TurnChoices:
         attached: Sequence[Attachment],
         toolset: Toolset | None,
     ) -> Attachments:
-        """Items like the results that just arrived for the current turn's calls, and that are not
-        part of it yet. Tools are described, and called through `use_tool`: the list stays as it
-        is."""
+        """Return items similar to the results that just arrived for the current turn's calls, and
+        that are not part of it yet. Tools are described, and called through `use_tool`: the list
+        stays as it is.
+        """
         state, selector = self._page.state, self._selector
         offered = toolset.tools if toolset else ()
         names = state.settings.expanding_tools
@@ -282,14 +289,14 @@ class TurnChoices:
     def _callable(
         self, tools: Sequence[OfferedTool], attached: Sequence[Attachment]
     ) -> frozenset[ItemId]:
-        """The tools that the current turn can already call."""
+        """Return the tools that the current turn can already call."""
         names = {tool.name for tool in self._page.state.envelope.tool_list}
         described = {attachment.item.id for attachment in attached}
         described |= {t.id for t in tools if is_loaded(t, self._page.state)}
         return frozenset(t.id for t in tools if t.definition.name in names or t.id in described)
 
     def _add_mentioned(self, guides: Guides, attached: set[ItemId]) -> list[LeftOut]:
-        """Adds the items named in the question to the session; returns those that do not exist."""
+        """Add the items named in the question to the session; return those that do not exist."""
         page = self._page
         include = {guide.id: guide.include for guide in guides.guides}
         missing: list[LeftOut] = []
