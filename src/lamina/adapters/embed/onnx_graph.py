@@ -187,7 +187,7 @@ class _GraphDraft:
 
 
 KEY: Final = b"lamina"
-# The fields of ModelProto.metadata_props, and of its entries' keys and values, have known lengths.
+# Tags of length-delimited fields: ModelProto.metadata_props, and its entries' keys and values.
 _ENTRY, _KEY, _VALUE = 0x72, 0x0A, 0x12
 
 
