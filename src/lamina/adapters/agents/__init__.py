@@ -1,7 +1,7 @@
-"""Agents on disk, in our own format and in the formats that people already use.
+"""Reads agents from disk, in Lamina's own format and in other common formats.
 
-Laws: nothing that is read is ever run. Nothing outside an agent's root is opened. Every fault in a
-file is reported as a problem with its place, and affects only the faulty part.
+Laws: files are read, never run. Nothing outside an agent's root is opened. Every error in a file is
+reported as a problem with its location, and affects only the faulty part.
 
 Private: see `lamina` for what is public.
 """

@@ -1,4 +1,4 @@
-"""An agent while it is being read."""
+"""Collects the parts of an agent while its files are read."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from lamina.core.values.agent import Agent, Project, Skill
 
 
 class AgentDraft:
-    """What has been read so far. `disk` reads the files, and `place` is the given path."""
+    """The parts read so far. `disk` reads the files; `place` is the given path."""
 
     def __init__(self, disk: Disk, place: Path, name: str) -> None:
         self.disk = disk
@@ -30,10 +30,10 @@ class AgentDraft:
         self.skills: list[Skill] = []
         self.notes: list[str] = []
         self.autonomous = False
-        # The skills by the file they were read from, whatever links lead there.
+        # Skills by their source file, with links resolved.
         self.skill_files: dict[tuple[int, int], int] = {}
         self.relations: dict[str, tuple[str, ...]] = {}
-        # Every item named in relations, with its file and line.
+        # Every item named in a relation, with its file and line.
         self.mentions: list[tuple[str, str, int]] = []
 
     def agent(self) -> Agent:

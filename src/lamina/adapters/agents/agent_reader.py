@@ -1,8 +1,8 @@
-"""Detects the kind of agent at a path, reads it, and reads it again when its files change.
+"""Detects the kind of agent at a path, reads it, and rereads it when its files change.
 
-Laws: a path without an agent is the caller's error; everything else is a problem of the agent,
-which is read as far as possible. An agent is checked before every turn, so the next call sees every
-edit; if nothing changed, this takes one check per file.
+Laws: a path without an agent is the caller's error; anything else is reported as a problem of the
+agent, which is read as far as possible. An agent is checked for changes before every turn, so each
+call sees all edits; an unchanged agent costs one check per file.
 """
 
 import os
@@ -49,7 +49,7 @@ from lamina.core.values.agent import Agent, Guides, Problem, tool_modes
 from lamina.errors import UsageError
 
 CURSOR_RULES = ".cursor/rules"
-# In reading order: if several link to one folder, the first counts.
+# In reading order: if several link to the same folder, the first one counts.
 SKILL_FOLDERS = (
     "skills", ".claude/skills", ".agents/skills", ".cursor/skills", ".github/skills",
     ".codex/skills", ".gemini/skills", ".opencode/skills",
@@ -62,7 +62,7 @@ _KNOWN = (
 
 
 def _read_either(draft: AgentDraft, folder: Path, file: Path) -> None:
-    """Read the folder of an `agent.yaml`, a name that TeamSpark uses too."""
+    """Read a folder with an `agent.yaml`, a file name that TeamSpark also uses."""
     sheet = _parse_yaml(draft, file)
     is_theirs = sheet is not None and TEAMSPARK_KEYS & set(sheet.entries)
     read = read_teamspark_folder if is_theirs else read_agent_folder
@@ -70,8 +70,8 @@ def _read_either(draft: AgentDraft, folder: Path, file: Path) -> None:
 
 
 def _parse_yaml(draft: AgentDraft, file: Path) -> Sheet | None:
-    """Return the content of an agent's YAML, ours or TeamSpark's; None if there is none, which is
-    reported."""
+    """Return the content of an agent's YAML file, ours or TeamSpark's; report it and return None if
+    it is empty."""
     text, label = draft.disk.text(file), draft.disk.label(file)
     if text is None:
         return None
@@ -95,7 +95,7 @@ def _read_theirs(draft: AgentDraft, folder: Path, file: Path) -> None:
     read_teamspark_folder(draft, folder, parse_teamspark_file(draft, file))
 
 
-# Files that make their folder an agent.
+# Files that mark their folder as an agent.
 _FOLDER_READERS: Mapping[str, Callable[[AgentDraft, Path, Path], None]] = {
     **dict.fromkeys(AGENT_FILES, _read_either),
     **dict.fromkeys(TEAMSPARK_FILES, _read_theirs),
@@ -103,15 +103,16 @@ _FOLDER_READERS: Mapping[str, Callable[[AgentDraft, Path, Path], None]] = {
 
 
 class LoadedAgent(Struct, frozen=True, kw_only=True):
-    """An agent with the stamps of all files and folders that were read for it."""
+    """An agent, with the stamps of all files and folders read for it."""
 
     agent: Agent
     stamps: dict[str, Stamp]
 
 
 def read_agent(path: str | os.PathLike[str], within: str | os.PathLike[str] | None = None) -> Agent:
-    """Return the agent in a folder or a file. `within` is the workspace that contains it, which not
-    even a link to its folder may leave; without one, a person named the path and may use links.
+    """Return the agent in a folder or file. `within` is the workspace that contains it; links, even
+    one to the agent's folder, may not lead out of it. Without a workspace, the path comes from a
+    person and may contain links.
 
     Raises:
         UsageError: the path contains no agent.
@@ -122,7 +123,7 @@ def read_agent(path: str | os.PathLike[str], within: str | os.PathLike[str] | No
 def load_agent(
     path: str | os.PathLike[str], within: str | os.PathLike[str] | None = None
 ) -> LoadedAgent:
-    """Return the agent as `read_agent` does, with the stamps that show whether it changed."""
+    """Return the agent like `read_agent`, with the stamps that reveal changes."""
     agent_path = expand_home(path)
     base = full_path(agent_path)
     door = open_door(base, within)
@@ -152,7 +153,7 @@ def load_agent(
 
 
 def holds_agent(path: str | os.PathLike[str], within: str | os.PathLike[str] | None = None) -> bool:
-    """Return whether a folder contains an agent of any kind, without opening its files."""
+    """Check whether a folder contains an agent of any kind, without opening its files."""
     base = full_path(path)
     files = (*_FOLDER_READERS, SKILL_FILE, AGENTS_FILE, *CLAUDE_FILES, *SERVER_FILES)
     folders = (CURSOR_RULES, CLAUDE_RULES, *SKILL_FOLDERS)
@@ -168,9 +169,9 @@ def holds_agent(path: str | os.PathLike[str], within: str | os.PathLike[str] | N
 
 
 def open_door(base: Path, within: str | os.PathLike[str] | None) -> LinkedRoot:
-    """Return the root through which an agent is opened: the outermost of the workspace that
-    contains it, its repository, and its own folder. All are spelled as a person spelled them, so
-    that no link inside can change the choice."""
+    """Return the root through which an agent is opened: the outermost of its workspace, its
+    repository and its own folder. Paths are used as the person spelled them, so no link inside can
+    change the choice."""
     own = base if base.is_dir() else base.parent
     folders = [own, _repository(own) or own]
     if within is not None:
@@ -183,8 +184,8 @@ def _spellings(folder: str | os.PathLike[str]) -> tuple[Path, Path]:
 
 
 def _repository(folder: Path) -> Path | None:
-    """Return the repository that a folder is part of. A home folder under version control does not
-    count: everything a person downloads there would be part of it."""
+    """Return the repository that contains a folder. A home folder under version control does not
+    count, because it would include everything that a person downloads."""
     home = Path(os.path.realpath(os.path.expanduser("~")))
     for parent in (folder, *folder.parents):
         if (parent / ".git").exists():
@@ -195,7 +196,7 @@ def _repository(folder: Path) -> Path | None:
 
 
 def _root(door: LinkedRoot, folder: Path) -> Path:
-    """Return the folder that no link may leave: the repository, or else this folder. A
+    """Return the folder that links may not leave: the repository, or else this folder. A
     self-contained agent is its own root."""
     disk = Disk(folder, ProblemList(), door=door)
     files = (*_FOLDER_READERS, SKILL_FILE)
@@ -217,7 +218,7 @@ def _read_folder(draft: AgentDraft, folder: Path) -> bool:
 
 
 def _read_all(draft: AgentDraft, folder: Path) -> bool:
-    """Read all files of other formats in a folder."""
+    """Read all files in other formats in a folder."""
     disk, root = draft.disk, draft.disk.root
     chain = [parent for parent in (folder, *folder.parents) if parent.is_relative_to(root)][::-1]
     instructions = Instructions(draft)
@@ -263,7 +264,7 @@ def _read_file(draft: AgentDraft, path: Path) -> bool:
 
 
 def _read_json_file(draft: AgentDraft, path: Path) -> None:
-    """Read servers, or a TeamSpark agent in JSON."""
+    """Read servers or a TeamSpark agent from a JSON file."""
     whole, label = parse_server_file(draft, path), draft.disk.label(path)
     if whole is None:
         return
@@ -274,7 +275,7 @@ def _read_json_file(draft: AgentDraft, path: Path) -> None:
 
 
 def _read_yaml_file(draft: AgentDraft, path: Path) -> None:
-    """Read a TeamSpark agent, or an `agent.yaml` without its folder."""
+    """Read a TeamSpark agent, or a stand-alone `agent.yaml`."""
     if (sheet := _parse_yaml(draft, path)) is not None:
         is_theirs = TEAMSPARK_KEYS & set(sheet.entries)
         read = read_teamspark if is_theirs else read_agent_sheet
@@ -282,8 +283,8 @@ def _read_yaml_file(draft: AgentDraft, path: Path) -> None:
 
 
 class AgentFolder:
-    """The current agent at a path; `within` is the workspace that contains it, if any. `loaded` is
-    the agent as it was read before, if it was."""
+    """The current agent at a path. `within` is the workspace that contains it, if any; `loaded` is
+    the result of an earlier reading, if any."""
 
     def __init__(
         self,
@@ -292,7 +293,7 @@ class AgentFolder:
         *,
         loaded: LoadedAgent | None = None,
     ) -> None:
-        # Absolute, so that it does not depend on the current folder.
+        # Absolute, so that changing the current folder has no effect.
         self.path = Path(os.path.abspath(expand_home(path)))
         self._within = None if within is None else os.path.abspath(within)
         self._latest = loaded
@@ -301,10 +302,10 @@ class AgentFolder:
         self._lock = anyio.Lock()
 
     async def agent(self) -> Agent:
-        """Return the agent, reading it again only if one of its files changed.
+        """Return the agent; reread it only if one of its files changed.
 
         Raises:
-            UsageError: there has never been an agent.
+            UsageError: no agent ever existed there.
         """
         async with self._lock:
             latest = await anyio.to_thread.run_sync(self._look)
@@ -332,7 +333,7 @@ class AgentFolder:
         except UsageError as error:
             if self._latest is None:
                 raise
-            # It was deleted while in use: return an empty agent with a problem that says so.
+            # Deleted while in use: return an empty agent with a problem that says so.
             self._gone = str(error)
             problem = Problem(path=str(self.path), problem=f"the agent is gone: {error}")
             agent = Agent(name=self._latest.agent.name, problems=(problem,), place=str(self.path))

@@ -1,7 +1,7 @@
-"""Agents in our own format: a folder with `agent.yaml`, and files named after their content. Reads
-them, and writes the skeleton of a new one.
+"""Reads agents in Lamina's own format, a folder with `agent.yaml` and other files with fixed names,
+and writes the skeleton of a new one.
 
-Law: a new agent overwrites nothing.
+Law: creating an agent overwrites nothing.
 """
 
 import json
@@ -34,7 +34,7 @@ _PROJECT_FILES = ("prompt.md", "context.md")
 
 
 def read_agent_folder(draft: AgentDraft, folder: Path, sheet: Sheet | None) -> None:
-    """Read the folder of an agent; `sheet` is its `agent.yaml`, None if that has no content."""
+    """Read an agent folder; `sheet` is its `agent.yaml`, None if that is empty."""
     disk = draft.disk
     if sheet is not None:
         read_agent_sheet(draft, sheet)
@@ -52,7 +52,7 @@ def read_agent_folder(draft: AgentDraft, folder: Path, sheet: Sheet | None) -> N
 
 
 def _complain_of_relations(draft: AgentDraft) -> None:
-    """Warn of names in relations that do not exist; for tools, only the server is checked."""
+    """Warn about relations that name missing items; for tools, only the server is checked."""
     there = {str(guide.id) for guide in draft.guides.all}
     for item, path, line in draft.mentions:
         kind, _, key = item.partition(":")
@@ -103,11 +103,11 @@ def _read_relations(draft: AgentDraft, sheet: Sheet) -> None:
 
 
 def _related(draft: AgentDraft, sheet: Sheet, item: str, field: Field) -> str:
-    """Return the id of an item; a tool may be named as `apps/web/tool`."""
+    """Return an item's id; a tool may be named as `apps/web/tool`."""
     item = item.strip()
     if ":" not in item and "/" in item:
         item = f"tool:{item}"
-    # Every id has a kind and a name; a tool's name begins with its server, empty for a function.
+    # Every id has a kind and a name; a tool's name begins with its server (empty for a function).
     kind, _, key = item.partition(":")
     if kind in ITEM_KINDS and key and (kind != "tool" or "/" in key):
         draft.mentions.append((item, sheet.path, field.line))
@@ -201,16 +201,16 @@ _MEMORY = ""
 
 
 def write_skeleton(name: str, parent: str | os.PathLike[str]) -> Path:
-    """Write the folder of a new agent and return it.
+    """Write a new agent's folder and return it.
 
     Raises:
-        UsageError: the name is not valid, the folder exists already, or it cannot be written.
+        UsageError: the name is invalid, or the folder already exists or cannot be written.
     """
     if not name or name in (".", "..") or name != Path(name).name or "\\" in name or "\0" in name:
         raise UsageError(f"{name!r} is not a valid folder name; use letters, digits and dashes")
     folder = Path(parent) / name
     files = {
-        # JSON is YAML: quotes only if the name needs them.
+        # JSON is also YAML: quote the name only if necessary.
         "agent.yaml": _AGENT.format(name=_quote(name)),
         "persona.md": _PERSONA.format(name=name),
         "rules/style.md": _RULE,

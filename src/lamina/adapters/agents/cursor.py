@@ -1,4 +1,4 @@
-"""Cursor's rules: `.mdc` files that say when they apply.
+"""Reads Cursor rules: `.mdc` files whose frontmatter says when they apply.
 
 Law: every file is a rule, whatever its frontmatter says.
 """
@@ -20,12 +20,12 @@ from lamina.core.values.item import Include
 
 CURSOR_SUFFIX = ".mdc"
 _HEADLESS = "has no head between lines of '---', so it joins only when it is added by hand"
-# Patterns that match every file.
+# Patterns that match all files.
 _EVERYTHING = {"*", "**", "**/*", "**/**", "**/*.*", "*.*", "/**", "/**/*", "./**", "./**/*"}
 
 
 def read_cursor_rules(disk: Disk, guides: GuideSet, folder: Path, *, others: bool = True) -> None:
-    """Add the rules in a folder and below it; with `others`, warn of files that are not rules."""
+    """Add the rules in and below a folder; with `others`, warn about files that are not rules."""
     problem = f"is not read: Cursor's rules end in {CURSOR_SUFFIX}" if others else ""
     for path, within in walk_guides(disk, folder, (CURSOR_SUFFIX,), problem):
         add_cursor_rule(disk, guides, path, within=within)
@@ -55,8 +55,8 @@ def add_cursor_rule(disk: Disk, guides: GuideSet, path: Path, *, within: str = "
 
 
 def _include(always: bool, globs: tuple[str, ...], description: str) -> Include:
-    """Return when a rule joins, as in Cursor; but a pattern that fits every file does not say when
-    a rule applies, so such a rule is also searched for by its description."""
+    """Return when a rule is included, as in Cursor. A pattern that matches every file does not say
+    when a rule applies, so such a rule is also searched for by its description."""
     if always:
         return "always"
     says_which = any(glob not in _EVERYTHING for glob in globs)

@@ -1,6 +1,6 @@
-"""The MCP servers that an agent declares, with their settings translated to ours.
+"""Reads the MCP servers that an agent declares, and translates their settings to ours.
 
-Law: nothing is started here, and no variable is filled in; an invalid permission counts as the
+Law: no server is started and no variable is expanded here; an invalid permission counts as the
 stricter one.
 """
 
@@ -17,18 +17,18 @@ _TERMS: dict[str, tuple[str, ...]] = {
     "permission": get_args(Permission),
     "include": get_args(Include),
 }
-# VS Code says `servers`; all others say `mcpServers`.
+# VS Code uses `servers`; all others use `mcpServers`.
 ROOTS = ("mcpServers", "servers")
 
 
 def read_server_file(draft: AgentDraft, path: Path) -> None:
-    """Read the servers of a JSON file."""
+    """Read the servers in a JSON file."""
     if (whole := parse_server_file(draft, path)) is not None:
         read_server_root(draft, draft.disk.label(path), whole)
 
 
 def parse_server_file(draft: AgentDraft, path: Path) -> Field | None:
-    """Return the content of a JSON file; None if it cannot be read, which is reported."""
+    """Return the content of a JSON file; report it and return None if it cannot be read."""
     text, label = draft.disk.text(path), draft.disk.label(path)
     if text is None:
         return None
@@ -43,7 +43,7 @@ def parse_server_file(draft: AgentDraft, path: Path) -> Field | None:
 
 
 def read_server_root(draft: AgentDraft, label: str, whole: Field) -> None:
-    """Read the servers of a parsed JSON file."""
+    """Read the servers in a parsed JSON file."""
     root = next((name for name in ROOTS if name in whole.entries), None)
     if root is None:
         draft.problems.error(label, "names no MCP servers: it has to hold 'mcpServers'", whole.line)
@@ -52,7 +52,7 @@ def read_server_root(draft: AgentDraft, label: str, whole: Field) -> None:
 
 
 def read_servers(draft: AgentDraft, path: str, field: Field) -> None:
-    """Read the servers of an `mcpServers` object."""
+    """Read the servers in an `mcpServers` object."""
     if field.data is None:
         return
     if not field.is_object:
@@ -75,7 +75,7 @@ def read_servers(draft: AgentDraft, path: str, field: Field) -> None:
 
 
 def _note_internal(draft: AgentDraft, path: str, name: str, entry: Field) -> None:
-    """Report a server that is built into TeamSpark, where Lamina has its own way or none."""
+    """Report a server built into TeamSpark; Lamina has its own equivalent or none."""
     tool = entry.data.get("tool")
     what = tool if isinstance(tool, str) else name
     draft.notes.append(f"{path}:{entry.line}: {name!r} is built into TeamSpark; {_built_in(what)}")

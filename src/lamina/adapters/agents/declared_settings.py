@@ -1,6 +1,6 @@
-"""The settings of an agent, by the names that sessions use.
+"""Reads an agent's settings, by the names that sessions use.
 
-Law: a wrong setting affects no other.
+Law: an invalid setting affects no other.
 """
 
 from difflib import get_close_matches
@@ -24,13 +24,13 @@ _OPTIONS = {info.name for info in fields(Options)}
 _WORDS: dict[Any, str] = {
     int: "a whole number", float: "a number", str: "a text", bool: "true or false",
 }  # fmt: skip
-# Only a person decides about their safety: an agent may come from anywhere.
+# Only a person decides about safety: an agent may come from anywhere.
 _PERSONS = ("web", "allow_hosts", "secrets", "spend_unknown", "ask_above_cost")
 _SETTINGS = {info.name for info in fields(Settings)} - set(_PERSONS)
 
 
 def read_settings(draft: AgentDraft, sheet: Sheet) -> None:
-    """Read an object of settings."""
+    """Read a settings object."""
     for name, field in sheet.entries.items():
         if field.data is not None:
             keep_setting(draft, sheet.path, name, field)
@@ -49,7 +49,7 @@ def keep_setting(draft: AgentDraft, path: str, name: str, field: Field) -> None:
 
 
 def find_problem(name: str, value: Any) -> str:
-    """Return why an agent cannot have a setting with this value; empty if it can."""
+    """Return the reason why an agent cannot have this setting or value; empty if it can."""
     whole, dot, part = name.partition(".")
     if whole in SEARCHES and dot:
         return _no_part(part) or _problem(part, value, SearchSettings)
@@ -84,7 +84,7 @@ def _keep(
 
 
 def _problem(name: str, value: Any, form: type[msgspec.Struct]) -> str:
-    """Return what is wrong with a value; empty if it is valid."""
+    """Return a description of what is wrong with a value; empty if it is valid."""
     kind = next(info.type for info in fields(form) if info.name == name)
     choices = get_args(kind)
     if choices and all(isinstance(choice, str) for choice in choices) and value not in choices:
@@ -107,8 +107,7 @@ def _problem(name: str, value: Any, form: type[msgspec.Struct]) -> str:
 
 
 def read_search(draft: AgentDraft, path: str, name: str, field: Field) -> dict[str, Any]:
-    """Return the settings of a search, given as the name of a preset, as true or false, or one by
-    one."""
+    """Return search settings, given as a preset's name, as a boolean, or one by one."""
     if isinstance(field.data, bool):
         return {"search": field.data}
     if field.is_scalar:
@@ -131,7 +130,7 @@ def read_search(draft: AgentDraft, path: str, name: str, field: Field) -> dict[s
 
 
 def _no_part(part: str) -> str:
-    """Return why a search has no such part; empty if it has."""
+    """Return the reason why a search has no such part; empty if it has one."""
     if part in _SEARCH_FIELDS:
         return ""
     near = get_close_matches(part, sorted(_SEARCH_FIELDS), n=1)
@@ -151,7 +150,7 @@ def _preset(draft: AgentDraft, path: str, name: str, field: Field) -> dict[str, 
 
 
 def read_model(draft: AgentDraft, path: str, field: Field | None) -> str:
-    """Return a model as `provider:id`; empty if it has another form."""
+    """Return a model as `provider:id`; empty if it has another format."""
     if field is None:
         return ""
     name = field.text.strip() if field.is_scalar else ""
@@ -164,7 +163,7 @@ def read_model(draft: AgentDraft, path: str, field: Field | None) -> str:
 
 
 def as_number(field: Field) -> Field:
-    """Return the field with a number in place of a number written as text, as older programs
-    did."""
+    """Return the field with a number written as a string, as in older programs, converted to a
+    number."""
     value = number_of(field)
     return field if value is None else Field(line=field.line, data=value, text=field.text)

@@ -1,7 +1,7 @@
-"""The files of an agent: opened within a root, read whole, and remembered by their stamps.
+"""Reads an agent's files in full through a root, and records their stamps.
 
-Law: a file outside the root is not opened, nor is anything but a regular file. Every file that can
-be decoded as text is read; unusual encodings are reported.
+Law: only regular files inside the root are opened. Every file that can be decoded as text is read;
+unusual encodings are reported.
 """
 
 import os
@@ -15,19 +15,19 @@ from lamina.adapters.files.linked_root import LinkedRoot
 from lamina.adapters.files.paths import LeadsOut, PathRefused
 
 MEGABYTE = 1_000_000
-# A folder with more files is probably data: no one writes that many rules by hand.
+# A folder with more files probably contains data: nobody writes that many rules by hand.
 MAX_BYTES = 20 * MEGABYTE
 MAX_FILES = 10_000
 # A file written just before it was checked may change again unnoticed.
 _FRESH_NS = 50_000_000
 
-# None if nothing was there.
+# None if nothing existed.
 Stamp = tuple[int, int, int, int] | None
 
 
 def stamp_of(path: str | os.PathLike[str]) -> Stamp:
-    """Return a stamp that changes when a file does, when a folder gains, loses or renames an entry,
-    or when a link leads elsewhere."""
+    """Return a stamp that changes when a file is modified, a folder's entries are added, removed or
+    renamed, or a link is redirected."""
     try:
         status = os.lstat(path)
     except OSError:
@@ -36,9 +36,9 @@ def stamp_of(path: str | os.PathLike[str]) -> Stamp:
 
 
 class Disk:
-    """Reads files below `root`, which is `door` or inside it: everything is opened through `door`,
-    so that not even the root itself can be swapped for a link. Paths are shown as a person would
-    write them: relative to the current folder, if that is how they named the agent."""
+    """A reader of files below `root`, which is `door` or inside it. Everything is opened through
+    `door`, so that not even the root can be swapped for a link. Paths are shown as a person would
+    write them: relative to the current folder if the agent was named that way."""
 
     def __init__(
         self,
@@ -57,12 +57,12 @@ class Disk:
 
     def label(self, path: Path) -> str:
         label = os.path.relpath(path, self._here) if self._here else str(path)
-        # Names that are not valid text are shown as bytes.
+        # Names that cannot be decoded are shown as bytes.
         return label.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
     def is_file(self, path: Path) -> bool:
-        """Return whether anything but a folder has this name: it has to be read, and if that fails,
-        it is a problem."""
+        """Check whether anything but a folder has this name; it must then be read, and a failure is
+        a problem."""
         self._watch(path)
         return self.door.is_there(path) and not self._leads_to_folder(path)
 
@@ -71,7 +71,7 @@ class Disk:
         return self._leads_to_folder(path)
 
     def names(self, folder: Path) -> list[str]:
-        """Return the names in a folder, sorted; none if it is not a folder."""
+        """Return the sorted names in a folder; none if it is not a folder."""
         self._watch(folder)
         if not self.door.is_there(folder) or not self.is_inside(folder):
             return []
@@ -83,8 +83,8 @@ class Disk:
             return []
 
     def walk(self, folder: Path) -> list[Path]:
-        """Return all files below a folder in order, except hidden ones. Links are followed inside
-        the root, and no folder is entered twice."""
+        """Return all files below a folder in order, except hidden ones. Links inside the root are
+        followed, but no folder is entered twice."""
         paths: list[Path] = []
         for path in self._walk(folder, set()):
             if len(paths) == MAX_FILES:
@@ -109,8 +109,8 @@ class Disk:
                 yield path
 
     def real_path(self, path: Path) -> PurePosixPath | None:
-        """Return the one path of a file or folder, whatever links lead to it; None if it is outside
-        the root or missing."""
+        """Return the path of a file or folder with links resolved; None if it is outside the root
+        or missing."""
         try:
             real = self.door.real_path(path)
         except PathRefused:
@@ -118,7 +118,7 @@ class Disk:
         return real if real.is_relative_to(self._real_root) else None
 
     def identity(self, path: Path) -> tuple[int, int] | None:
-        """Return a file's identity, whatever links lead to it; None if it does not exist."""
+        """Return a file's identity, independent of links; None if it does not exist."""
         try:
             status = self.door.status(path)
         except PathRefused:
@@ -126,7 +126,7 @@ class Disk:
         return status.st_dev, status.st_ino
 
     def leads_out(self, path: Path) -> bool:
-        """Return whether a path leaves the root once its links are followed."""
+        """Check whether a path leaves the root once its links are followed."""
         try:
             return not self.door.real_path(path).is_relative_to(self._real_root)
         except LeadsOut:
@@ -135,7 +135,7 @@ class Disk:
             return False
 
     def is_inside(self, path: Path) -> bool:
-        """Return whether a path stays below the root; add a problem if not."""
+        """Check whether a path stays below the root; add a problem if not."""
         inside = not self.leads_out(path)
         if not inside:
             problem = f"leads out of {self.label(self.root)!r} and is not opened"
@@ -143,7 +143,7 @@ class Disk:
         return inside
 
     def text(self, path: Path) -> str | None:
-        """Return the text of a file with plain line ends; None if it cannot be read as text."""
+        """Return a file's text with normalized line endings; None if it cannot be read as text."""
         self._watch(path)
         data = self._bytes(path) if self.is_inside(path) else None
         return None if data is None else self._decode(path, data)
@@ -155,7 +155,7 @@ class Disk:
             return False
 
     def _watch(self, path: Path) -> None:
-        # Before it is read, so that a change during the read is noticed.
+        # Taken before reading, so that a change during the read is noticed.
         self._keep_stamp(path)
         real = self.real_path(path)
         if real is not None and (target := self.door.path / real) != path:

@@ -1,8 +1,8 @@
-"""The values of a YAML or JSON file with their lines, and the problems found while it is read.
+"""Reads YAML and JSON values with their line numbers, and collects the problems found.
 
-Laws: a value of the wrong kind is a problem at its line, and the default is used. YAML gives only
-texts, numbers, lists and objects; a document whose aliases repeat it endlessly is refused, and
-duplicate names are reported. JSON gives the same values as YAML.
+Laws: a value of the wrong type is reported with its line, and the default is used. YAML yields only
+strings, numbers, lists and objects; a document that aliases expand endlessly is refused, and
+duplicate names are reported. JSON yields the same values as YAML.
 """
 
 import re
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from yaml.nodes import Node
 
 
-# The limit per file: no one reads more, and a hostile file may have thousands.
+# The limit per file: nobody reads more, and a hostile file may have thousands.
 MAX_PROBLEMS = 200
 
 
 class ProblemList:
-    """Problems in the order they were found, without duplicates."""
+    """Problems in order of discovery, without duplicates."""
 
     def __init__(self) -> None:
         self._problems: dict[Problem, None] = {}
@@ -91,12 +91,12 @@ class Field(Struct, frozen=True, kw_only=True):
 
     @property
     def spelling(self) -> str:
-        """Return the value as the file writes it, for a message."""
+        """Return the value as written in the file, for a message."""
         return repr(self.text) if self.is_scalar else self.kind
 
 
 class UnreadableText(Exception):
-    """A text is not YAML or JSON, or we refuse to read it."""
+    """The text is not valid YAML or JSON, or is refused."""
 
     def __init__(self, problem: str, line: int | None) -> None:
         super().__init__(problem)
@@ -107,7 +107,7 @@ class UnreadableText(Exception):
 def report_twin(
     entries: Mapping[str, Field], name: str, path: str, problems: ProblemList, line: int
 ) -> None:
-    """Report a name that is already present."""
+    """Report a duplicate name."""
     if name in entries:
         earlier = entries[name].line
         problem = f"{name!r} is written twice, at line {earlier} and here; this counts"
@@ -115,7 +115,7 @@ def report_twin(
 
 
 class Sheet:
-    """The entries of an object, read by name; `finish` reports unread ones."""
+    """An object whose entries are read by name; `finish` reports unread ones."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class Sheet:
         return field.text
 
     def whole_number(self, name: str, default: int, low: int, high: int) -> int:
-        """Return a whole number, or the nearest allowed one."""
+        """Return an integer, moved into the allowed range."""
         field = self.field(name)
         if field is None:
             return default
@@ -197,7 +197,7 @@ class Sheet:
         return default
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return the texts of a list, or of a comma-separated text."""
+        """Return the strings in a list or in a comma-separated string."""
         field = self.field(name)
         if field is None:
             return ()
@@ -226,11 +226,11 @@ class Sheet:
         return Sheet(self.object(name), self.path, self.problems, self.line_of(name))
 
     def ignore(self, *names: str) -> None:
-        """Mark entries as known but not used here."""
+        """Mark entries as known but unused here."""
         self._known_names.update(names)
 
     def finish(self) -> None:
-        """Warn of entries that were not read."""
+        """Warn about entries that were not read."""
         names = sorted(self._known_names)
         for name, field in self.entries.items():
             if name not in self._known_names:
@@ -241,12 +241,12 @@ class Sheet:
 
 
 def number_of(field: Field) -> int | float | None:
-    """Return a number, even if it is written as text."""
+    """Return a number, even if it is written as a string."""
     value = field.data
     if isinstance(value, bool):
         return None
     if re.fullmatch(r"[+-]?0\d+", field.text.strip()):
-        return int(field.text)  # 042 is how levels are shown, not an octal number
+        return int(field.text)  # 042 is a zero-padded number, not an octal one
     if isinstance(value, int | float):
         return value
     for form in (int, float):
@@ -269,7 +269,7 @@ def split_commas(text: str) -> tuple[str, ...]:
     return tuple(part for part in parts if part)
 
 
-# Some agents keep long texts in YAML; only many values take long to read.
+# Some agents keep long text in YAML; only a large number of values is slow to read.
 MAX_CHARACTERS = 1_000_000
 MAX_VALUES = 20_000
 _STANDARD = "tag:yaml.org,2002:"
@@ -277,10 +277,11 @@ _PLAIN = {"str", "int", "float", "bool", "null", "timestamp", "binary", "value",
 
 
 def read_yaml(text: str, path: str, problems: ProblemList, first_line: int = 1) -> Field | None:
-    """Return the one document of a text that begins at a line of its file; None if it is empty.
+    """Return the single document in a YAML text that begins at the given line of its file; None if
+    it is empty.
 
     Raises:
-        UnreadableText: it is not YAML, or was refused.
+        UnreadableText: it is not valid YAML, or is refused.
     """
     import yaml
 
@@ -301,8 +302,8 @@ def read_yaml(text: str, path: str, problems: ProblemList, first_line: int = 1) 
 
 
 def _loader(text: str, first_line: int) -> Any:
-    """Return a loader that stops at too many values. The one in C is faster, but a text of brackets
-    crashes the process."""
+    """Return a loader that stops at too many values. The C loader is faster, but deeply nested
+    brackets crash the process."""
     import yaml
 
     class Loader(yaml.SafeLoader):
@@ -343,7 +344,7 @@ class _YamlReader:
             if isinstance(node, SequenceNode):
                 items = tuple(self.read(member) for member in node.value)
                 return Field(line=line, data=[item.data for item in items], items=items)
-            # Lone surrogates can be written as escapes, but not sent.
+            # Lone surrogates can be written as escapes but not sent.
             node.value = mend_text(node.value)
             return Field(line=line, data=self._scalar(node), text=node.value)
         finally:
@@ -395,15 +396,15 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _SCALAR = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?|true|false|null", re.ASCII)
 _WORDS = {"true": True, "false": False, "null": None}
 _MAX_DEPTH = 100
-# Only used at a quote; raw line breaks in a text are harmless.
+# Only used at a quote; raw line breaks in a string are harmless.
 _STRINGS = JSONDecoder(strict=False)
 
 
 def read_json(text: str, path: str, problems: ProblemList) -> Field:
-    """Return the value of a JSON text.
+    """Parse a JSON text.
 
     Raises:
-        UnreadableText: it is not JSON.
+        UnreadableText: it is not valid JSON.
     """
     if len(text) > MAX_CHARACTERS:
         problem = f"{len(text):,} characters of JSON are over the limit of {MAX_CHARACTERS:,}"

@@ -1,7 +1,8 @@
-"""Rules and references from files: their names, when they join, and what is wrong with them.
+"""Reads rules and references from files: names them, decides when they are included, and reports
+problems.
 
-Law: every text that was read is a guide, however wrong its frontmatter is; two guides never share a
-name.
+Law: every text that is read becomes a guide, even if its frontmatter is invalid; no two guides of a
+kind share a name.
 """
 
 import re
@@ -20,9 +21,9 @@ from lamina.core.values.agent import DEFAULT_LEVEL, HIGHEST_LEVEL, LOWEST_LEVEL,
 from lamina.core.values.item import Include
 
 INCLUDES: tuple[str, ...] = get_args(Include)
-# A text as long as several books is sent only if a person adds it, not because its file says so.
+# Text as long as several books is sent only if a person adds it, not because its file says so.
 MAX_CHARACTERS = MEGABYTE
-# Invisible characters, and those that reverse the direction of the following text.
+# Invisible characters, and those that reverse the text direction.
 _UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Cs"}
 _HEADLESS = (
     "has no head between lines of '---', so it joins only when it is added by hand; "
@@ -31,7 +32,7 @@ _HEADLESS = (
 
 
 class GuideSet:
-    """The guides of an agent; names are unique within a kind."""
+    """An agent's guides; names are unique within a kind."""
 
     def __init__(self, problems: ProblemList) -> None:
         self._problems = problems
@@ -43,7 +44,7 @@ class GuideSet:
         return tuple(self._guides.values())
 
     def add(self, guide: Guide, path: str, line: int | None = None, *, within: str = "") -> Guide:
-        """Add a guide; if its name is taken, under a name that says where it is from."""
+        """Add a guide; if its name is taken, use one that shows its origin."""
         guide = self._lighten(guide, path, line)
         self._check_text(guide, path, line)
         first = self._guides.get((guide.kind, guide.name))
@@ -85,7 +86,8 @@ class GuideSet:
 
 
 def clean_name(name: str, path: str, problems: ProblemList, line: int | None) -> str:
-    """Return a name that can be shown and typed; empty if nothing is left of it."""
+    """Return the name with only characters that can be displayed and typed; empty if none are
+    left."""
     visible = "".join(letter for letter in name if unicodedata.category(letter) not in _UNSEEN)
     visible = unicodedata.normalize("NFC", visible).strip()
     if visible != name.strip():
@@ -106,8 +108,8 @@ def place_of(path: str, line: int | None) -> str:
 def walk_guides(
     disk: Disk, folder: Path, suffixes: Collection[str], problem: str
 ) -> Iterator[tuple[Path, str]]:
-    """Yield the files below a folder that end in one of the suffixes, each with the name of its
-    inner folder. Other files are reported with `problem`, if there is one."""
+    """Yield the files below a folder with one of the suffixes, each with the name of its subfolder.
+    Report other files with `problem`, if given."""
     for path in disk.walk(folder):
         if path.suffix.lower() in suffixes:
             yield path, path.parent.name if path.parent != folder else ""
@@ -116,8 +118,8 @@ def walk_guides(
 
 
 def read_page(disk: Disk, path: Path, headless: str = "") -> tuple[MarkdownFile, Sheet] | None:
-    """Return a Markdown file and the sheet of its frontmatter; None if it cannot be read.
-    `headless` is the warning for a text without frontmatter."""
+    """Return a Markdown file and its frontmatter as a sheet; None if it cannot be read. `headless`
+    is the warning for a file without frontmatter."""
     text, label = disk.text(path), disk.label(path)
     if text is None:
         return None
@@ -128,7 +130,7 @@ def read_page(disk: Disk, path: Path, headless: str = "") -> tuple[MarkdownFile,
 
 
 def read_guides(disk: Disk, guides: GuideSet, folder: Path, kind: GuideKind) -> None:
-    """Add the guides in a folder of our own format and below it."""
+    """Add the guides in and below a folder in Lamina's format."""
     problem = f"is not read: a {kind} is a file that ends in .md"
     for path, within in walk_guides(disk, folder, (".md",), problem):
         add_guide(disk, guides, path, kind, within=within)
@@ -137,7 +139,7 @@ def read_guides(disk: Disk, guides: GuideSet, folder: Path, kind: GuideKind) -> 
 def add_guide(
     disk: Disk, guides: GuideSet, path: Path, kind: GuideKind, *, within: str = ""
 ) -> None:
-    """Add the guide in a file of our own format."""
+    """Add the guide in a file in Lamina's format."""
     if (parts := read_page(disk, path, _HEADLESS)) is not None:
         page, sheet = parts
         guides.add(guide_of(sheet, kind, path.stem, page), sheet.path, page.line, within=within)
@@ -146,8 +148,7 @@ def add_guide(
 def guide_of(
     sheet: Sheet, kind: GuideKind, stem: str, page: MarkdownFile, priority: str = "priority"
 ) -> Guide:
-    """Return the guide from frontmatter and text; `stem` is its name if the frontmatter has
-    none."""
+    """Build a guide from frontmatter and text; `stem` is its name if the frontmatter has none."""
     problems, path = sheet.problems, sheet.path
     own_name = sheet.text("name").strip()
     name = clean_name(own_name, path, problems, sheet.line_of("name")) if own_name else ""

@@ -1,4 +1,4 @@
-"""Finds where a text imports others with `@path`, as CLAUDE.md does, and where it is code. Pure.
+"""Finds `@path` imports in a text, as used in CLAUDE.md, and the text's code blocks. Pure.
 
 Law: an `@path` in code is an example, not an import.
 """
@@ -12,12 +12,12 @@ _TICKS = re.compile(r"`+")
 _IMPORT = re.compile(r"(?<![\w@/.\\])@(?!@)((?:\\ |[^\s\\`])+)")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _TRAILING = ".,;:!?)]}>'\"*_"
-# A path has a folder or a suffix; @someone and @angular/core are not paths.
+# A path has a folder or a suffix; @someone and @angular/core do not count.
 _PATH = re.compile(r"(?:\.{1,2}/|~/|/).+|.*[^/.]\.[A-Za-z0-9]{1,8}")
 
 
 def find_imports(text: str) -> tuple[tuple[int, str], ...]:
-    """Return the lines and paths of imports, in order; every path once."""
+    """Return the lines and paths of imports in order, each path once."""
     lines: dict[str, int] = {}
     for number, line in enumerate(_without_code(text).split("\n"), start=1):
         for match in _IMPORT.finditer(line):
@@ -28,7 +28,7 @@ def find_imports(text: str) -> tuple[tuple[int, str], ...]:
 
 
 def imports_only(text: str) -> bool:
-    """Return whether a text contains nothing but imports."""
+    """Check whether a text contains nothing but imports."""
     imports = find_imports(text)
     rest = _IMPORT.sub("", _COMMENT.sub("", text))
     return bool(imports) and not rest.strip() and all(looks_like_path(path) for _, path in imports)
@@ -51,7 +51,7 @@ def _without_code(text: str) -> str:
 
 
 def unclosed_fence(text: str) -> int | None:
-    """Return the line, counted from 0, that begins a code block without an end."""
+    """Return the line, counted from 0, where an unclosed code block begins."""
     fence, began = "", None
     for number, line in enumerate(text.split("\n")):
         was, fence = fence, _fence_after(line, fence)
@@ -61,20 +61,20 @@ def unclosed_fence(text: str) -> int | None:
 
 
 def _fence_after(line: str, fence: str) -> str:
-    """Return the fence of the code block that is open after a line; empty if none is."""
+    """Return the fence of the code block open after a line; empty if none is."""
     match = _FENCE.match(line)
     if match is None:
         return fence
     if fence:
         closes = match[1].startswith(fence) and not match[2].strip()
         return "" if closes else fence
-    # A fence of backticks has no others on its line: that would be a span.
+    # A backtick fence has no other backticks on its line: that would be a span.
     is_span = match[1][0] == "`" and "`" in match[2]
     return "" if is_span else match[1]
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield all lines, and whether they are code by fences or indentation."""
+    """Yield each line, and whether fences or indentation make it code."""
     fence, in_list, after_blank = "", False, True
     for line in text.split("\n"):
         was, fence = fence, _fence_after(line, fence)
@@ -90,7 +90,7 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _without_spans(text: str) -> str:
-    """Blank out the text between runs of equally many backticks."""
+    """Blank out the text between backtick runs of equal length."""
     runs = list(_TICKS.finditer(text))
     later: dict[int, list[int]] = {}
     for at in range(len(runs) - 1, -1, -1):

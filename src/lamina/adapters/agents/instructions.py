@@ -1,7 +1,7 @@
-"""Instructions beside a project's files: AGENTS.md, CLAUDE.md and `.claude/rules`.
+"""Reads a project's instruction files: AGENTS.md, CLAUDE.md and `.claude/rules`.
 
-Laws: they always apply, from the root of a project down to the current folder, the closest last. A
-file is read once, however many links and imports lead to it.
+Laws: instructions always apply, from the project's root down to the current folder, the closest
+last. A file is read once, however many links and imports lead to it.
 """
 
 import os
@@ -24,25 +24,25 @@ from lamina.core.values.agent import DEFAULT_LEVEL, HIGHEST_LEVEL, Guide
 AGENTS_FILE = "AGENTS.md"
 CLAUDE_FILES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
 CLAUDE_RULES = ".claude/rules"
-# The most bytes that Codex reads of all AGENTS.md files together.
+# The maximum number of bytes that Codex reads from all AGENTS.md files together.
 CODEX_BYTES = 32 * 1024
 _MAX_HOPS = 5
 _MAX_IMPORTS = 500
 
 
 class Instructions:
-    """Adds files as rules that always apply, in the order given."""
+    """A collector of files as rules that always apply, in the order given."""
 
     def __init__(self, draft: AgentDraft) -> None:
         self._draft = draft
         self._level = DEFAULT_LEVEL
-        # The files that were read, identified with links followed.
+        # The files already read, with links resolved.
         self._real_paths: dict[PurePosixPath | None, str] = {}
-        # The texts that were added, and their files.
+        # The added texts and their files.
         self._texts: dict[str, str] = {}
 
     def add_agents_files(self, folders: Sequence[Path]) -> None:
-        """Add the AGENTS.md of every folder, the closest last."""
+        """Add the AGENTS.md in each folder, the closest last."""
         room = CODEX_BYTES
         for folder in folders:
             path = folder / AGENTS_FILE
@@ -58,7 +58,7 @@ class Instructions:
             room = max(0, room - size)
 
     def add_claude_files(self, folders: Sequence[Path]) -> None:
-        """Add the CLAUDE.md of every folder, the closest last, followed by its imports."""
+        """Add the CLAUDE.md in each folder, the closest last, each followed by its imports."""
         for folder in folders:
             for name in CLAUDE_FILES:
                 if self._draft.disk.is_file(folder / name):
@@ -70,8 +70,8 @@ class Instructions:
             self._import(path, text, (self._draft.disk.real_path(path),))
 
     def _add(self, path: Path) -> str | None:
-        """Add a file as a rule and return its text; None if it cannot be read, or was read
-        before."""
+        """Add a file as a rule and return its text; None if it cannot be read or was already
+        read."""
         disk = self._draft.disk
         real = disk.real_path(path)
         label = disk.label(path)
@@ -102,14 +102,15 @@ class Instructions:
         return text
 
     def _sent_imports(self, path: Path, text: str) -> list[str]:
-        """Return the files that a text imports, if all of them are sent already."""
+        """Return the files imported by a text if all of them are already sent."""
         names = [name for _, name in find_imports(text)[:_MAX_IMPORTS]]
         targets = [Path(os.path.normpath(path.parent / expand_home(name))) for name in names]
         labels = [self._real_paths.get(self._draft.disk.real_path(target)) for target in targets]
         return [label for label in labels if label] if all(labels) else []
 
     def _name(self, path: Path) -> str:
-        """Return its path from the root, which is how such files refer to each other."""
+        """Return the file's path relative to the root, which is how such files refer to each
+        other."""
         root = self._draft.disk.root
         inside = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
         return inside.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
@@ -127,7 +128,7 @@ class Instructions:
         for line, name in imports[:_MAX_IMPORTS]:
             target = Path(os.path.normpath(path.parent / expand_home(name)))
             real = disk.real_path(target)
-            # Checked first, so that nothing outside is even looked for.
+            # Checked first, so that nothing outside the root is even looked up.
             if disk.leads_out(target):
                 if looks_like_path(name):
                     problem = f"@{name} leads out of {disk.label(disk.root)!r} and is not imported"
@@ -148,7 +149,8 @@ class Instructions:
 
 
 def read_claude_rules(draft: AgentDraft, folder: Path) -> None:
-    """Add `.claude/rules`: those with `paths` join with matching files, others always apply."""
+    """Add `.claude/rules`: those with `paths` are included with matching files, others always
+    apply."""
     problem = "is not read: Claude's rules end in .md"
     for path, within in walk_guides(draft.disk, folder, (".md",), problem):
         if (parts := read_page(draft.disk, path)) is not None:

@@ -1,4 +1,5 @@
-"""The frontmatter (head) of a Markdown file, between two lines of `---`, and the text after it.
+"""Splits a Markdown file into its frontmatter (head), between two `---` lines, and the text after
+it.
 
 Law: a head that is not valid YAML is read entry by entry, as far as possible; only unreadable
 entries are lost, and never the text after the head.
@@ -13,15 +14,15 @@ from lamina.adapters.agents.fields import Field, ProblemList, UnreadableText, re
 _FENCE = "---"
 _ENTRY = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:(?:[ \t]+(.*)|[ \t]*)$")
 _MORE = re.compile(r"[ \t]+\S|-[ \t]|#")
-# Quotes and comments in a line that is not valid YAML.
+# Quotes and comments in a line of invalid YAML.
 _QUOTED = re.compile(r"""(["'])(.*)\1[ \t]*(?:[ \t]#.*)?""")
 _PATTERNS = {"globs", "paths"}
-# A head has a few entries; a longer one is text.
+# A head has few entries; anything longer is text.
 _MAX_HEAD = 50_000
 
 
 class MarkdownFile(Struct, frozen=True, kw_only=True):
-    """The head and the text of a file; `has_head` says whether there is a head."""
+    """A file's head and text; `has_head` is true if there is a head."""
 
     head: dict[str, Field] = {}
     body: str = ""
@@ -30,7 +31,7 @@ class MarkdownFile(Struct, frozen=True, kw_only=True):
 
 
 def read_markdown(text: str, path: str, problems: ProblemList) -> MarkdownFile:
-    """Return the head and the text of a file."""
+    """Split a file into its head and text."""
     lines = text.split("\n")
     first = next((at for at, line in enumerate(lines) if line.strip()), None)
     if first is None or lines[first].rstrip() != _FENCE:
@@ -72,7 +73,7 @@ def _first_line(lines: list[str], start: int) -> int:
 def _unclosed(
     text: str, lines: list[str], first: int, path: str, problems: ProblemList
 ) -> MarkdownFile:
-    """Read lines that look like entries as the head; if none do, everything is text."""
+    """Read the lines that look like entries as the head; if none do, treat everything as text."""
     end = first + 1
     while end < len(lines) and (_ENTRY.match(lines[end]) or _MORE.match(lines[end])):
         end += 1
@@ -123,7 +124,7 @@ def _entry_by_entry(
 
 
 def _blocks(lines: list[str]) -> list[tuple[int, list[str]]]:
-    """Return entries as blocks of lines: the first line and its continuation."""
+    """Group lines into entries: a first line and its continuation lines."""
     blocks: list[tuple[int, list[str]]] = []
     for at, line in enumerate(lines):
         goes_on = blocks and _ENTRY.match(blocks[-1][1][0]) and not _ENTRY.match(line)
@@ -135,7 +136,7 @@ def _blocks(lines: list[str]) -> list[tuple[int, list[str]]]:
 
 
 def _read_block(name: str, block: list[str], path: str, problems: ProblemList, line: int) -> Field:
-    """Read a single entry; guess its meaning if it is not valid YAML."""
+    """Read a single entry; guess its meaning if the YAML is invalid."""
     text = "\n".join(block)
     problem = ""
     for attempt in (text, text.replace("\t", "  ")):

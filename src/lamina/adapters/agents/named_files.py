@@ -1,8 +1,7 @@
-"""The files that a command names, with digests of their content.
+"""Finds the files named in a command, and computes digests of their content.
 
 Laws: words of a command are matched to files generously: one file too many only costs a person one
-more question. Nothing is run, and nothing blocks. Files that these files load in turn are not
-followed.
+more question. Nothing is run, and nothing blocks. Files loaded by the named files are not included.
 """
 
 import errno
@@ -22,16 +21,16 @@ MEGABYTE = 1_000_000
 MAX_BYTES = 500 * MEGABYTE
 MAX_FILES = 5_000
 MAX_WORDS = 20_000
-# What separates words, also inside one argument: `--env-file=.env`, `sh -c "cd x && node y"`.
+# Separators of words, even inside one argument: `--env-file=.env`, `sh -c "cd x && node y"`.
 _BETWEEN = re.compile(r"[\s=:,;|&<>()'\"`]+")
 _VARIABLE = re.compile(r"\$\{?\w*\}?|%\w+%")
-# Suffixes that interpreters add to a name themselves.
+# Suffixes that interpreters append to a name.
 _SUFFIXES = (".js", ".mjs", ".cjs", ".ts", ".py", ".sh")
 _ENTRIES = ("__main__.py", "main.py", "index.js", "index.mjs", "index.cjs", "index.ts")
 _NODE = ("package.json", ".npmrc", "deno.json", "deno.jsonc", "bunfig.toml")
 _PYTHON = ("pyproject.toml", "uv.toml", ".python-version")
 _COMPOSE = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
-# Files that a program reads without being told to.
+# Files that a program reads by default.
 _READS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("node", "npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx"), _NODE),
     **dict.fromkeys(("deno", "tsx", "ts-node"), _NODE),
@@ -50,9 +49,9 @@ _READS: dict[str, tuple[str, ...]] = {
     "nix": ("flake.nix", "default.nix", "shell.nix"),
 }
 _PROJECT_FILES = tuple(dict.fromkeys(name for names in _READS.values() for name in names))
-# Where programs look for the commands of a project.
+# Where programs look for a project's commands.
 _COMMANDS = ("node_modules/.bin", ".venv/bin", "venv/bin", "vendor/bin")
-# Files in a folder that are not run unless they are named themselves.
+# Files in a folder that are not run unless named explicitly.
 _TEXTS = {
     ".md", ".markdown", ".txt", ".rst", ".adoc", ".org", ".csv", ".tsv", ".pdf", ".png", ".jpg",
     ".jpeg", ".gif", ".webp", ".svg", ".ico", ".mp3", ".mp4", ".wav", ".log", ".css", ".woff2",
@@ -61,12 +60,12 @@ _RUNNABLE = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
 
 class TooManyFiles(Exception):
-    """A command names more files than can be checked."""
+    """The command names more files than can be checked."""
 
 
 class NamedFiles:
-    """Files of one server, whose command starts in `start`. A file named by a full path belongs to
-    the machine, unless it is below one of `roots`."""
+    """The files of a server whose command starts in `start`. A file named by its full path belongs
+    to the machine unless it is below one of `roots`."""
 
     def __init__(self, server: str, start: Path, roots: Sequence[Path]) -> None:
         self._server = server
@@ -77,10 +76,10 @@ class NamedFiles:
         self._bytes = 0
 
     def read(self, command: str, args: Sequence[str], env: Iterable[str]) -> tuple[NamedFile, ...]:
-        """Return every named file with its digest.
+        """Return all named files with their digests.
 
         Raises:
-            TooManyFiles: there are too many, or they are too large.
+            TooManyFiles: the files are too many or too large.
         """
         words = tuple(dict.fromkeys(_words((command, *args, *env))))
         if len(words) > MAX_WORDS:
@@ -118,12 +117,12 @@ class NamedFiles:
             self._add_file(path)
 
     def _is_brought(self, path: str) -> bool:
-        """Return whether a path is below a root, as written or with links followed."""
+        """Check whether a path is below a root, as written or with links followed."""
         ways = (path, os.path.realpath(path))
         return any(Path(way).is_relative_to(root) for root in self._roots for way in ways)
 
     def _add_project_file(self, name: str, words: Sequence[str]) -> None:
-        """Add the closest file of that name, from where the command starts up to the roots."""
+        """Add the closest file with that name, searching from the start folder up to the roots."""
         for folder in (self._start, *self._start.parents):
             if not self._is_brought(str(folder)):
                 return
@@ -134,7 +133,7 @@ class NamedFiles:
                 return
 
     def _add_scripts(self, path: Path, words: Sequence[str]) -> None:
-        """Add the files named by those scripts of a package that are run."""
+        """Add the files named in the package scripts that are run."""
         package = _read_package(path)
         scripts = package.get("scripts")
         names = {f"{before}{word}" for word in words for before in ("", "pre", "post")}
@@ -146,7 +145,7 @@ class NamedFiles:
     def _add_folder(self, path: str) -> None:
         real = os.path.realpath(path)
         if any(Path(root).is_relative_to(real) for root in self._roots):
-            # Adding every file would be too much: only where running the folder would begin.
+            # Adding every file would be too much: add only the entry points for running the folder.
             self._add_entries(Path(path))
             return
         if real in self._folders:
@@ -240,13 +239,13 @@ def _read_package(path: Path) -> dict[str, object]:
 
 
 def _is_left_out(entry: os.DirEntry[str]) -> bool:
-    """Return whether a file in a folder is a text or a picture, or bytecode that Python writes
-    itself and checks against its source."""
+    """Check whether a file in a folder is a text, a picture, or bytecode that Python writes itself
+    and checks against its source."""
     suffix = os.path.splitext(entry.name)[1].lower()
     try:
         if suffix == ".pyc" and Path(entry.path).parent.name == "__pycache__":
             with _open_file(entry.path) as file:
-                # PEP 552: 1 is a hash that is not checked.
+                # PEP 552: 1 means an unchecked hash.
                 return int.from_bytes(file.read(8)[4:], "little") != 1
         return suffix in _TEXTS and not entry.stat().st_mode & _RUNNABLE
     except OSError:

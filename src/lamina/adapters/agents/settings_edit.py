@@ -1,10 +1,9 @@
-"""Changes a setting in an agent's file: one value of a YAML text, with every other character left
-as it is.
+"""Changes a setting in an agent's file: edits one YAML value and leaves every other character as it
+is.
 
-Laws: the new text means the same as the old one except for that value; otherwise the change is
-refused. The file keeps its comments and everything that we do not know. It is replaced whole or not
-at all, through its root, and only if it has not changed since it was read. Settings that an agent
-may not have are not written.
+Laws: a change that would alter the meaning of anything but that value is refused. The file keeps
+its comments and unknown entries. It is replaced atomically, through its root, and only if it has
+not changed since it was read. Settings that an agent may not have are not written.
 """
 
 import hashlib
@@ -34,10 +33,10 @@ _BY_HAND = "change it by hand"
 
 
 def set_value(text: str, keys: tuple[str, ...], value: Value) -> str:
-    """Return the text with `value` at `keys`: a name, or a name within an object.
+    """Return the text with `value` set at `keys`: a name, or a name within an object.
 
     Raises:
-        UnreadableText: it is not YAML, or cannot be changed without touching more of it.
+        UnreadableText: it is not valid YAML, or cannot be changed without side effects.
     """
     before = read_yaml(text, "", ProblemList())
     changed = _change(text, keys, value)
@@ -50,7 +49,7 @@ def set_value(text: str, keys: tuple[str, ...], value: Value) -> str:
 def _change(text: str, keys: tuple[str, ...], value: Value) -> str:
     import yaml
 
-    # The text was read before, within the limits, so it is YAML.
+    # The text was already read within the limits, so it is valid YAML.
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     newline = "\r\n" if "\r\n" in text else "\n"
     if root is None:
@@ -80,7 +79,7 @@ def _find(mapping: "MappingNode", key: str) -> "tuple[Node, Node] | None":
 
 
 def _replace(text: str, name: "Node", node: "Node", value: Value) -> str:
-    """Return the text with another value after a name."""
+    """Return the text with the value after a name replaced."""
     import yaml
 
     line = node.start_mark.line + 1
@@ -96,13 +95,13 @@ def _replace(text: str, name: "Node", node: "Node", value: Value) -> str:
         raise UnreadableText(f"{name.value} has a value of several lines; {_BY_HAND}", line)
     if start < end:
         return text[:start] + _write(value) + text[end:]
-    # There is nothing after the name, not even a space.
+    # Nothing follows the name, not even a space.
     start = text.index(":", name.end_mark.index) + 1
     return f"{text[:start]} {_write(value)}{text[start:]}"
 
 
 def _fill(text: str, name: "Node", node: "Node", key: str, value: Value, newline: str) -> str:
-    """Return the text with an entry in an object that has none yet."""
+    """Return the text with a first entry in an empty object."""
     if node.tag != "tag:yaml.org,2002:null":
         raise UnreadableText(f"{name.value} has to be an object", node.start_mark.line + 1)
     # An explicit null is replaced.
@@ -135,7 +134,7 @@ def _insert(
         return f"{text[:end].rstrip()}{comma}{keys[0]}: {_write(value)}{text[end:]}"
     if place is root:
         return _append(text, keys, value, newline)
-    # After the line in which the last entry ends.
+    # After the line where the last entry ends.
     last = place.value[-1][1]
     end = last.end_mark.index
     if not text[:end].endswith("\n"):
@@ -155,7 +154,7 @@ def _append(text: str, keys: tuple[str, ...], value: Value, newline: str) -> str
 def _write(value: Value) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{name}: {_write(part)}" for name, part in value.items()) + "}"
-    # JSON is YAML.
+    # JSON is also YAML.
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -182,17 +181,16 @@ _BESIDE = {"guide_search": "search", "tool_search": "tool_search", "tool_policy"
 
 
 def session_name(name: str) -> str:
-    """Return the session's name of a setting that a person names as agent.yaml does:
-    `search.top_n`."""
+    """Return a session's name for a setting named as in agent.yaml: `search.top_n`."""
     whole, dot, part = name.partition(".")
     names = {file_name: setting for setting, file_name in _BESIDE.items()}
     return f"{names.get(whole, whole)}{dot}{part}"
 
 
 def change_setting(place: Path, within: Path | None, name: str, value: Scalar) -> str:
-    """Write a setting, or a part of one (`guide_search.top_n`), into the file of the agent at
-    `place`, a folder or a file, and return the path of that file. None unsets it, so that the
-    session decides. `within` is the workspace that contains the agent.
+    """Write a setting, or a part of one (`guide_search.top_n`), to the file of the agent at `place`
+    (a folder or a file), and return the file's path. None unsets it, so that the session decides.
+    `within` is the workspace that contains the agent.
 
     Raises:
         UsageError: the setting does not exist, does not accept the value, or the file cannot be
@@ -222,7 +220,7 @@ def change_setting(place: Path, within: Path | None, name: str, value: Scalar) -
 
 
 def _file_of(place: Path, door: LinkedRoot) -> Path:
-    """Return the file with the settings of an agent."""
+    """Return the file that contains an agent's settings."""
     file = place
     if stat.S_ISDIR(door.status(place).st_mode):
         names = (*AGENT_FILES, *TEAMSPARK_FILES)
@@ -237,8 +235,8 @@ def _file_of(place: Path, door: LinkedRoot) -> Path:
 
 
 def _place_of(text: str, name: str, value: Scalar) -> tuple[tuple[str, ...], Value]:
-    """Return the keys of a setting in a file, one of ours or TeamSpark's, and the value to write. A
-    part is added to the parts that the file already has."""
+    """Return the keys of a setting in an agent file, ours or TeamSpark's, and the value to write. A
+    part is merged into those already in the file."""
     whole = read_yaml(text, "", ProblemList())
     if whole is not None and TEAMSPARK_KEYS & set(whole.entries):
         if name not in SETTING_NAMES:
@@ -254,13 +252,13 @@ def _place_of(text: str, name: str, value: Scalar) -> tuple[tuple[str, ...], Val
         return (*keys, part), value
     if standing is None:
         return keys, {part: value}
-    # The current value is the name of a preset, or true or false.
+    # The current value is a preset's name or a boolean.
     own = "search" if isinstance(standing.data, bool) else "preset"
     return keys, {own: standing.data, part: value}
 
 
 def _keys(whole: Field | None, setting: str) -> tuple[str, ...]:
-    """Return the keys of a setting. An existing entry beside `settings` comes first."""
+    """Return the keys of a setting. An existing entry beside `settings` takes precedence."""
     if setting == MODEL:
         return (MODEL,)
     beside, inside = _BESIDE.get(setting), ("settings", setting)

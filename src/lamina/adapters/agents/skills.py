@@ -1,9 +1,9 @@
-"""Skills: folders with a SKILL.md. The list of skills is always sent; a skill's text joins when it
-is chosen; its other files are read on request.
+"""Reads skills: folders with a SKILL.md. The list of skills is always sent; a skill's text is
+included when the skill is chosen; its other files are read on request.
 
-Laws: a skill with a wrong name or description is still a skill, under the name of its folder. A
-file is one skill, however many links lead to it; the first path counts. A skill that only people
-may choose is not offered to the model.
+Laws: a skill with an invalid name or description still counts, under its folder's name. A file is
+one skill, however many links lead to it; the first path counts. A skill that only people may choose
+is not offered to the model.
 """
 
 import re
@@ -24,7 +24,7 @@ _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _MAX_LETTERS = {"name": 64, "description": 1024, "compatibility": 500}
 # `Bash(git add:*) Read`: brackets belong to the name before them.
 _TOOL = re.compile(r"(?:[^\s,()]|\([^)]*\))+")
-# Claude Code's fields for how it runs a skill; they have no effect here.
+# Fields that control how Claude Code runs a skill; they have no effect here.
 _UNUSED = (
     "model", "effort", "context", "agent", "hooks", "shell", "arguments", "disallowed-tools",
     "background", "version", "author", "tags", "category",
@@ -39,7 +39,7 @@ _HEADING = (
 def read_skills(draft: AgentDraft, folder: Path) -> None:
     """Read the skills in a folder."""
     for name in draft.disk.names(folder):
-        # A folder that leads out of the root is reported as a problem.
+        # A folder that leads out of the root is a problem.
         if draft.disk.is_inside(folder / name) and draft.disk.is_file(folder / name / SKILL_FILE):
             read_skill(draft, folder / name)
 
@@ -71,7 +71,7 @@ def read_skill(draft: AgentDraft, folder: Path) -> None:
     if skill.unused:
         names = ", ".join(skill.unused)
         draft.notes.append(f"{sheet.path}: nothing here acts upon {names} of a skill")
-    # Under the name of its reference, which is what the model sees.
+    # Under its reference's name, which is what the model sees.
     reference = draft.guides.add(guide, sheet.path, page.line, within="skill")
     draft.skills.append(replace(skill, name=reference.name))
 
@@ -111,8 +111,8 @@ def _skill_of(sheet: Sheet, folder: Path, page: MarkdownFile) -> Skill:
 
 
 def _hint(sheet: Sheet) -> str:
-    """Return the hint of what may follow a skill's name. YAML reads `[file]` as a list, but it is
-    meant as text."""
+    """Return the hint about arguments after a skill's name. YAML reads `[file]` as a list, but it
+    is meant as text."""
     field = sheet.field("argument-hint")
     if field is None or field.is_object:
         return ""
@@ -157,7 +157,7 @@ def _tools(sheet: Sheet) -> tuple[str, ...]:
 
 
 def add_overview(draft: AgentDraft) -> None:
-    """Add the reference that lists all skills and always applies."""
+    """Add a reference that lists all skills and always applies."""
     folders = Counter(Path(alias).parent for skill in draft.skills for alias in skill.aliases)
     for folder, count in folders.items():
         links = "a link to a skill" if count == 1 else f"{count:,} links to skills"

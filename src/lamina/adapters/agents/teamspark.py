@@ -1,6 +1,6 @@
-"""TeamSpark agents: one YAML file, or the older folder with `tsagent.json`.
+"""Reads TeamSpark agents: a YAML file, or the older folder with `tsagent.json`.
 
-Law: anything that such a file leaves out has TeamSpark's default.
+Law: values missing from such a file have TeamSpark's defaults.
 """
 
 import re
@@ -24,14 +24,14 @@ _DEFAULTS = {"max_tokens": 1000, "temperature": 0.5, "top_p": 0.5}
 _SEARCH = {"contextTopK": "top_k", "contextTopN": "top_n", "contextIncludeScore": "include_score"}
 _ASKING = ("always", "never", "tool")
 _TURNS, _MAX_TURNS = "maxChatTurns", 20
-# Where our settings are in its files.
+# The location of our settings in its files.
 SETTING_NAMES = {ours: theirs for theirs, ours in _OPTIONS.items()} | {
     "model": "model", "max_requests": _TURNS, "ask_before_tools": "toolPermission",
 }  # fmt: skip
 # TeamSpark's own settings.
 _ITS_OWN = ("theme", "systemPath", "mostRecentModel", "autonomous", "mode")
 _KEPT_WITH_GUIDES = ("enabled", "embeddings", "hash")
-# TeamSpark stores vectors beside texts: a thousand numbers per paragraph, over many lines.
+# TeamSpark stores vectors beside texts: a thousand numbers per paragraph, on many lines.
 _VECTORS = re.compile(
     r"^([ ]*(?:- )*embeddings:)[ \t]*(?:#.*)?((?:[-+.,\d\[\]eE \t]*(?:\n|$))+)", re.MULTILINE
 )
@@ -39,8 +39,8 @@ _FEW = 500
 
 
 def without_vectors(text: str) -> str:
-    """Return the YAML of an agent without its vectors, which would take minutes to read; every line
-    keeps its number."""
+    """Remove the vectors from an agent's YAML, which would take minutes to read; keep all line
+    numbers."""
     if "embeddings:" not in text:
         return text
 
@@ -53,7 +53,7 @@ def without_vectors(text: str) -> str:
 
 
 def parse_teamspark_file(draft: AgentDraft, path: Path) -> Sheet | None:
-    """Return the content of an agent's file; None if it cannot be read, which is reported."""
+    """Return the content of an agent's file; report it and return None if it cannot be read."""
     text, label = draft.disk.text(path), draft.disk.label(path)
     if text is None:
         return None
@@ -74,7 +74,7 @@ def parse_teamspark_file(draft: AgentDraft, path: Path) -> Sheet | None:
 
 
 def read_teamspark(draft: AgentDraft, sheet: Sheet) -> None:
-    """Read an agent from its single file."""
+    """Read an agent from a single file."""
     metadata = sheet.sheet("metadata")
     name, line = metadata.text("name"), metadata.line_of("name")
     draft.name = clean_name(name, sheet.path, draft.problems, line) or draft.name
@@ -98,7 +98,7 @@ def read_teamspark(draft: AgentDraft, sheet: Sheet) -> None:
 
 def _read_autonomy(draft: AgentDraft, *sheets: Sheet) -> None:
     """Read whether an agent is meant to work without asking, which older and newer files say in
-    different places. It grants nothing: whoever opens a session decides which tools run without
+    different places. This grants nothing: whoever opens a session decides which tools run without
     asking."""
     for sheet in (*sheets, sheets[0].sheet("settings")):
         is_mode = sheet.has("mode") and sheet.text("mode").strip() == "autonomous"
@@ -142,7 +142,7 @@ def _read_list(draft: AgentDraft, sheet: Sheet, name: str, kind: GuideKind) -> N
         if not item.is_object:
             problem = f"{name}: entry {at} has to have a name and a text, and is {item.kind}"
             draft.problems.error(sheet.path, problem, item.line)
-            # A text without a name is still a text.
+            # A text without a name still counts.
             if not item.text.strip():
                 continue
             item = Field(line=item.line, data={}, entries={"text": item})
@@ -157,8 +157,8 @@ def _read_list(draft: AgentDraft, sheet: Sheet, name: str, kind: GuideKind) -> N
 
 
 def read_teamspark_folder(draft: AgentDraft, folder: Path, sheet: Sheet | None) -> None:
-    """Read an agent in the older format: `prompt.md`, `rules`, `refs`, and `sheet`, its file; None
-    if that cannot be read."""
+    """Read an agent in the older format: `prompt.md`, `rules`, `refs` and `sheet` (its
+    `tsagent.json`; None if unreadable)."""
     disk = draft.disk
     if sheet is not None:
         read_teamspark(draft, sheet)

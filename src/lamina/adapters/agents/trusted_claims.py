@@ -1,9 +1,9 @@
-"""What an agent claims beyond its texts, how that is shown to a person, and the record of folders
-that a person trusts.
+"""Finds what an agent claims beyond its texts, shows it to a person, and records the folders that
+they trust.
 
-Laws: the same data, read once, is digested, shown and used. Texts are not claims: they are read
-whoever wrote them; nor are settings stricter than the default. Trust is in exact content: anything
-that differs from it is not trusted.
+Laws: the same data, read once, is digested, shown and used. Texts are not claims, since they are
+read whoever wrote them; nor are settings stricter than the default. Trust applies to exact content:
+any change ends it.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from lamina.errors import UsageError
 # from a file.
 LOOSE_SETTINGS: Mapping[str, tuple[Any, ...]] = {"ask_before_tools": ("never",)}
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
-# How many files of a server are listed one by one.
+# The number of a server's files that are listed individually.
 _MAX_SHOWN = 20
 
 
@@ -39,7 +39,7 @@ def find_claims(
     problem: str = "",
 ) -> Claims:
     """Return the claims of an agent at a real path. `own_models` run on this machine and come from
-    no folder; `files` are those that its commands name when they are started in `start`."""
+    no folder; `files` are those named by its commands when started in `start`."""
     servers = {
         name: entry for name, entry in agent.servers.items() if entry.get("disabled") is not True
     }
@@ -77,7 +77,7 @@ def find_claims(
 
 
 def without_claims(agent: Agent, claims: Claims) -> dict[str, Any]:
-    """Return the fields of an agent that remove its claims."""
+    """Return the agent fields to replace in order to remove its claims."""
     settings = {
         name: value for name, value in agent.settings.items() if name not in claims.settings
     }
@@ -89,7 +89,7 @@ def without_claims(agent: Agent, claims: Claims) -> dict[str, Any]:
 
 
 def show_text(value: Any) -> str:
-    """Return foreign text on one line, with every character made visible."""
+    """Return untrusted text on one line, with every character made visible."""
     return "".join(
         character if character == " " or _is_plain(character) else _escape(character)
         for character in str(value)
@@ -109,7 +109,7 @@ def _server_lines(
     for what, key in (("with", "env"), ("header", "headers")):
         terms = entry.get(key)
         for variable, value in terms.items() if isinstance(terms, Mapping) else ():
-            # The whole command is shown; keys that are passed to it are not stored a second time.
+            # The whole command is shown; keys passed to it are not stored a second time.
             text = f"{variable}={value}"
             lines.append(f"  {what} {show_text(redact(text, find_secrets(text)))}")
     tools = entry.get("tools")
@@ -155,7 +155,7 @@ class _TrustFile(Struct, kw_only=True):
 
 
 class TrustBook:
-    """The records in one file, which several processes may share."""
+    """The trust records in a file that several processes may share."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -164,7 +164,7 @@ class TrustBook:
         )
 
     def find(self, place: str) -> TrustRecord | None:
-        """Return the trust record of a real path.
+        """Return the trust record for a real path.
 
         Raises:
             UsageError: the file cannot be read.
@@ -180,7 +180,7 @@ class TrustBook:
         return self._file.read().folders
 
     def record(self, claims: Claims, at: float) -> None:
-        """Record that a person trusts this, replacing what they trusted there before.
+        """Record that a person trusts this content, replacing any earlier record for its path.
 
         Raises:
             UsageError: its exact content cannot be known, or the file cannot be used.
@@ -195,7 +195,7 @@ class TrustBook:
             self._file.write(book)
 
     def revoke(self, place: str) -> bool:
-        """Remove the trust record of a real path; return whether there was one.
+        """Remove the trust record for a real path; return whether there was one.
 
         Raises:
             UsageError: the file cannot be used.

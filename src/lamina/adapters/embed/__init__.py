@@ -1,4 +1,4 @@
-"""Vectors of texts, computed on this machine, and the index that stores them.
+"""Computes text vectors on this machine, and stores them in an index.
 
 Private: see `lamina` for what is public.
 """

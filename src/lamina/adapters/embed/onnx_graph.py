@@ -1,10 +1,10 @@
-"""The network of all-MiniLM-L6-v2 as an ONNX graph: its tensors read from a safetensors file, the
-graph built from them, and a stamp that tells a complete graph from a damaged one.
+"""Builds all-MiniLM-L6-v2 as an ONNX graph: reads its tensors from a safetensors file, builds the
+graph, and adds a stamp that distinguishes complete from damaged graphs.
 
-Laws: one text per run, so there is neither padding nor a mask. Only standard operators are
-used; fusing them is left to the runtime. Unused tensors are not copied. A protobuf message ends
-where its bytes end, and fields appended to it are part of it; so the stamp is the last entry of the
-model's own metadata, and the file remains a valid ONNX file.
+Laws: there is one text per run, hence no padding and no mask. Only standard operators are used;
+fusing them is left to the runtime. Unused tensors are not copied. A protobuf message ends where its
+bytes end, and fields appended to it become part of it; so the stamp is the last entry of the
+model's own metadata, and the file remains valid ONNX.
 """
 
 import struct
@@ -35,10 +35,10 @@ class _Place(msgspec.Struct, frozen=True):
 
 
 def read_tensors(path: Path) -> "Mapping[str, Tensor]":
-    """Return every tensor of 32-bit floats by name.
+    """Return all tensors of 32-bit floats by name.
 
     Raises:
-        ModelMissing: it is not a safetensors file, or it is cut off.
+        ModelMissing: the file is not a safetensors file, or is truncated.
     """
     import numpy
 
@@ -68,7 +68,7 @@ DIMENSIONS: Final = 384
 LAYERS: Final = 6
 HEADS: Final = 12
 HEAD: Final = DIMENSIONS // HEADS
-# Longer texts are cut: the model was trained with no more tokens.
+# Longer texts are truncated: the model was trained with at most this many tokens.
 MAX_TOKENS: Final = 256
 EPSILON: Final = 1e-12
 INPUT: Final = "ids"
@@ -106,7 +106,7 @@ def build_onnx_graph(tensors: "Mapping[str, Tensor]") -> Any:
 
 
 class _GraphDraft:
-    """A graph that is being built, from its input on."""
+    """A graph under construction, starting with its input."""
 
     def __init__(self, tensors: "Mapping[str, Tensor]") -> None:
         import numpy
@@ -121,8 +121,8 @@ class _GraphDraft:
         self._scale = self._constant("scale", numpy.array(HEAD**-0.5, numpy.float32))
 
     def embed_tokens(self) -> str:
-        """Add the embeddings of words and their positions; every token is of the first of two
-        kinds."""
+        """Add the embeddings of words and positions; every token has the first of two token
+        types."""
         weight = "embeddings.{}_embeddings.weight".format
         places = self._tensors[weight("position")][:MAX_TOKENS]
         kind = self._tensors[weight("token_type")][0]
@@ -187,17 +187,17 @@ class _GraphDraft:
 
 
 KEY: Final = b"lamina"
-# metadata_props of ModelProto, and the key and value of its entries: fields of known length.
+# Tags of length-delimited fields: ModelProto.metadata_props, and its entries' keys and values.
 _ENTRY, _KEY, _VALUE = 0x72, 0x0A, 0x12
 
 
 def add_stamp(graph: bytes, origin: str) -> bytes:
-    """Return the graph with a stamp that names what it was built from."""
+    """Return the graph with a stamp that names its source."""
     return graph + _stamp(zlib.crc32(graph), origin)
 
 
 def is_stamped(content: bytes, origin: str) -> bool:
-    """Return whether a file contains an unchanged graph of this origin."""
+    """Check whether a file contains an unmodified graph built from this source."""
     length = len(_stamp(0, origin))
     graph = memoryview(content)[:-length]
     return content[-length:] == _stamp(zlib.crc32(graph), origin)

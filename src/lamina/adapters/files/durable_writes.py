@@ -1,6 +1,6 @@
-"""Writes that are on disk when the call returns.
+"""Writes files durably: the data is on disk when a call returns.
 
-Law: whenever the machine stops, a file that is being replaced is complete, old or new.
+Law: a file that is being replaced is always complete, old or new, whenever the machine stops.
 """
 
 import os
@@ -18,7 +18,7 @@ if sys.platform == "win32":
 else:
 
     def sync_folder(folder: Path) -> None:
-        """Return once the names in a folder are on disk."""
+        """Flush a folder's entries to disk."""
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
@@ -27,11 +27,11 @@ else:
 
 
 def sync_file(handle: int) -> None:
-    """Return once the file's bytes are on disk."""
+    """Flush a file's bytes to disk."""
     if sys.platform == "darwin":
         import fcntl
 
-        # On macOS, fsync only reaches the drive's own cache.
+        # On macOS, fsync reaches only the drive's own cache.
         fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
     elif sys.platform == "win32":
         os.fsync(handle)
@@ -40,7 +40,7 @@ def sync_file(handle: int) -> None:
 
 
 def write_all(handle: int, data: bytes) -> None:
-    """Write everything: in one call, unless the system accepts only part of it."""
+    """Write all the data: in one call, unless the system accepts only part of it."""
     view = memoryview(data)
     while view:
         view = view[os.write(handle, view) :]
@@ -50,7 +50,7 @@ def write_new_file(path: Path, data: bytes) -> None:
     """Write a file that must not exist yet, readable by its owner alone.
 
     Raises:
-        FileExistsError: it exists.
+        FileExistsError: the file exists.
     """
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     try:
@@ -62,9 +62,9 @@ def write_new_file(path: Path, data: bytes) -> None:
 
 
 def replace_file(path: Path, data: bytes, *, keeps_mode: bool = False) -> None:
-    """Replace a file by writing a new one beside it and renaming it once it is on disk. Only its
-    owner can read it, unless `keeps_mode` is true: then it keeps the permissions of the old
-    file."""
+    """Replace a file by writing a new one beside it and renaming that once it is on disk. Only the
+    owner can read the new file, unless `keeps_mode` is true: then it keeps the old file's
+    permissions."""
     handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         try:
@@ -80,6 +80,6 @@ def replace_file(path: Path, data: bytes, *, keeps_mode: bool = False) -> None:
         with suppress(OSError):
             os.unlink(draft)
         raise
-    # It has its name; a file system that cannot sync folders is no reason to fail.
+    # The rename succeeded; do not fail if the file system cannot sync folders.
     with suppress(OSError):
         sync_folder(path.parent)

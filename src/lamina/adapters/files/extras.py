@@ -1,7 +1,7 @@
-"""Optional features: what they need, and which extra installs it.
+"""Maps optional features to the packages they require and the extras that install these.
 
-Law: only this table knows the distribution's name, what a feature imports and which extra installs
-it; every install hint is written here. Checking imports nothing.
+Law: only this table contains the distribution's name, a feature's imports and the extra that
+installs them; every install hint is written here. Checking imports nothing.
 
 Private: see `lamina` for what is public.
 """
@@ -15,7 +15,7 @@ from lamina.errors import ExtraMissing
 
 DISTRIBUTION = "lamina-context"
 
-# The needs of a command or a call. The needs of targets have the names of their wires.
+# Requirements of commands and calls. Requirements of targets are named after their wires.
 Need = Literal[
     "llamacpp", "llamacpp_tools", "openai", "anthropic", "gemini",
     "line_editor", "search", "embeddings", "pdf", "pictures", "pages", "mcp", "web", "keyring",
@@ -24,7 +24,7 @@ Need = Literal[
 
 
 class Requirement(Struct, frozen=True):
-    """The name of a need in a sentence, the modules it imports, and the extra that installs
+    """A requirement: its name in a sentence, the modules it imports, and the extra that installs
     them."""
 
     noun: str
@@ -32,7 +32,7 @@ class Requirement(Struct, frozen=True):
     extra: str
 
 
-# In the order of the README's table.
+# In the same order as the README's table.
 REQUIREMENTS: dict[Need, Requirement] = {
     "llamacpp": Requirement("the embedded model", ("xllamacpp", "httpx2"), "chat"),
     "llamacpp_tools": Requirement("the embedded model", ("xllamacpp", "httpx2"), "chat"),
@@ -57,13 +57,13 @@ REQUIREMENTS: dict[Need, Requirement] = {
 
 
 def install_hint(*needs: Need) -> str:
-    """Return the command that installs these needs."""
+    """Return the command that installs these requirements."""
     extras = dict.fromkeys(REQUIREMENTS[need].extra for need in needs)
     return f"pip install '{DISTRIBUTION}[{','.join(extras)}]'"
 
 
 def missing_modules(need: Need) -> tuple[str, ...]:
-    """Return those of its modules that are not installed."""
+    """Return the modules that are not installed."""
     return tuple(name for name in REQUIREMENTS[need].modules if not _is_there(name))
 
 
@@ -72,10 +72,10 @@ def is_installed(need: Need) -> bool:
 
 
 def require(*needs: Need) -> None:
-    """Raise an error if needed packages are not installed.
+    """Raise an error if required packages are not installed.
 
     Raises:
-        ExtraMissing: some are not; the message says how to install them.
+        ExtraMissing: packages are missing; the message says how to install them.
     """
     if missing := [need for need in dict.fromkeys(needs) if not is_installed(need)]:
         *others, last = [REQUIREMENTS[need].noun for need in missing]
@@ -89,5 +89,5 @@ def require(*needs: Need) -> None:
 def _is_there(module: str) -> bool:
     try:
         return find_spec(module) is not None
-    except ModuleNotFoundError:  # the package that it is in
+    except ModuleNotFoundError:  # its package
         return False

@@ -1,12 +1,12 @@
-"""Creating, replacing and moving files within folders that are already open.
+"""Creates, replaces and moves files within folders that are already open.
 
-Law: no file is ever half written, and a file that must not be overwritten cannot be, not even in a
-race: the system itself refuses a name that is taken. A place is a name in an open folder; on
-systems without folder handles it is a full path.
+Law: no file is ever half written, and a protected file cannot be overwritten even in a race: the
+system itself refuses a name that is taken. A place is a name in an open folder; on systems without
+folder handles it is a full path.
 
-Limits. A replaced file is a new file with the old one's mode and, where permitted, owner: other
+Limits: a replaced file is a new file with the old one's mode and, where permitted, owner; other
 hard links keep the old content. Without hard links (FAT, some network drives), a new file is
-written under its own name, so a crash can leave only its beginning.
+written directly under its name, so a crash may leave only its beginning.
 """
 
 import contextlib
@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 from lamina.adapters.files.durable_writes import sync_file, write_all
 
-# Errors of file systems without hard links.
+# Errors on file systems without hard links.
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
-# Flags that not every system has.
+# Flags that some systems lack.
 SAFE_FLAGS = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_BINARY", "O_CLOEXEC"))
 _MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | SAFE_FLAGS
 
@@ -39,9 +39,9 @@ class FilePlace(NamedTuple):
 
 
 def read_up_to(handle: int, limit: int, size: int) -> bytes:
-    """Return the content of a file, up to `limit` bytes; `size` is its expected size."""
+    """Return a file's content, up to `limit` bytes; `size` is its expected size."""
     parts = []
-    # One byte more than expected, so that the first read sees the end.
+    # One byte more than expected, so that the first read detects the end.
     while limit > 0 and (part := os.read(handle, min(limit, max(size + 1, 4096)))):
         parts.append(part)
         limit -= len(part)
@@ -50,7 +50,7 @@ def read_up_to(handle: int, limit: int, size: int) -> bytes:
 
 
 def read_at(handle: int, length: int, offset: int) -> bytes:
-    """Return up to `length` bytes from `offset` on."""
+    """Return up to `length` bytes starting at `offset`."""
     if hasattr(os, "pread"):
         return os.pread(handle, length, offset)
     here = os.lseek(handle, 0, os.SEEK_CUR)
@@ -90,7 +90,7 @@ def put_over(place: FilePlace, data: bytes, old: os.stat_result | None) -> None:
 
 
 def append(place: FilePlace, data: bytes) -> None:
-    """Append to a file, creating it if needed; start a new line if the last one was cut short."""
+    """Append to a file, creating it if needed; start a new line if the last one is incomplete."""
     flags = (_MAKE & ~os.O_EXCL & ~os.O_WRONLY) | os.O_RDWR | os.O_APPEND
     handle = os.open(place.name, flags | getattr(os, "O_NONBLOCK", 0), 0o666, dir_fd=place.folder)
     try:
@@ -119,7 +119,7 @@ def move(source: FilePlace, target: FilePlace, status: os.stat_result) -> None:
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise
-            # An empty file claims the name, and the move then replaces it.
+            # An empty file reserves the name; the move then replaces it.
             os.close(os.open(target.name, _MAKE, 0o666, dir_fd=target.folder))
             _rename(source, target)
     _sync(target)
@@ -127,7 +127,7 @@ def move(source: FilePlace, target: FilePlace, status: os.stat_result) -> None:
 
 
 def rename_case(source: FilePlace, target: FilePlace) -> None:
-    """Change only the case of a name, where case does not matter."""
+    """Change only the case of a name on a case-insensitive file system."""
     _rename(source, target)
     _sync(target)
 
@@ -136,8 +136,8 @@ def _move_folder(source: FilePlace, target: FilePlace) -> None:
     if os.name == "nt":
         _rename(source, target)  # refuses a name that is taken
         return
-    # An empty folder claims the name. A move can replace only an empty folder, so anything put into
-    # it in between stays.
+    # An empty folder reserves the name. A move can replace only an empty folder, so anything added
+    # to it in the meantime is kept.
     os.mkdir(target.name, dir_fd=target.folder)
     try:
         _rename(source, target)
@@ -152,8 +152,8 @@ def _rename(source: FilePlace, target: FilePlace) -> None:
 
 
 def _claim(source: FilePlace, target: FilePlace) -> None:
-    """Move a file to a name that must be free: make a second link, which the system refuses if the
-    name is taken, and then remove the first."""
+    """Move a file to a name that must be free: create a second link, which the system refuses if
+    the name is taken, then remove the first."""
     if os.name == "nt":
         _rename(source, target)
         return
@@ -198,7 +198,7 @@ def _discard(draft: FilePlace) -> None:
 
 
 def _sync(place: FilePlace) -> None:
-    """Return once the names in its folder are on disk, as far as the system can tell."""
+    """Flush the entries of the place's folder to disk, as far as the system allows."""
     if place.folder is not None:
         with contextlib.suppress(OSError):
             os.fsync(place.folder)

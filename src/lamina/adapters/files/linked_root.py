@@ -1,8 +1,8 @@
-"""A root whose links are followed as long as they stay inside, for the files of agents, which often
-link to one another.
+"""Provides a root that follows links as long as they stay inside, for agent files, which often link
+to one another.
 
-Law: nothing outside the root is ever opened. Links are resolved first, name by name; then a path
-without links is opened, and one that has just become a link is refused.
+Law: nothing outside the root is ever opened. Links are resolved first, name by name; then the
+link-free path is opened, and refused if it has just become a link.
 """
 
 import os
@@ -12,13 +12,13 @@ from pathlib import Path, PurePosixPath
 from lamina.adapters.files.paths import LeadsOut, PathRefused, refuse_os_errors, resolve_folder
 from lamina.adapters.files.root import RootHandle
 
-# As many as Linux follows.
+# The same limit as in Linux.
 MAX_LINKS = 40
 
 
 class LinkedRoot:
-    """A folder and its content, by full paths as a person spells them. Hidden names are treated
-    like any others. Every method raises `PathRefused` for a path that it does not open, and
+    """A folder and its content, accessed by full paths as a person spells them. Hidden names are
+    treated like any others. Every method raises `PathRefused` for a path that it will not open, and
     `LeadsOut` for one that leaves the root."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -27,7 +27,7 @@ class LinkedRoot:
         self._handle = RootHandle(self.path)
 
     def real_path(self, path: str | os.PathLike[str]) -> PurePosixPath:
-        """Return where a path leads, relative to the root and without links. It may not exist."""
+        """Resolve a path's links, relative to the root. The result may not exist."""
         inside = self._inside(path)
         if not self._has_links(inside):
             return inside
@@ -57,7 +57,7 @@ class LinkedRoot:
         return PurePosixPath(*real)
 
     def status(self, path: str | os.PathLike[str]) -> os.stat_result:
-        """Return the status of the file or folder that a path leads to."""
+        """Return the status of the file or folder at a path, following links."""
         real = self.real_path(path)
         if not real.parts:
             return os.stat(self.path)
@@ -65,7 +65,7 @@ class LinkedRoot:
             return place.status()
 
     def is_there(self, path: str | os.PathLike[str]) -> bool:
-        """Return whether anything has this name; a link counts, wherever it leads."""
+        """Check whether anything has this name; a link counts, wherever it leads."""
         try:
             inside = self._inside(path)
             if not inside.parts:
@@ -78,17 +78,17 @@ class LinkedRoot:
         return True
 
     def read(self, path: str | os.PathLike[str], limit: int) -> bytes:
-        """Return the bytes of a regular file."""
+        """Return a regular file's bytes."""
         return self._handle.read(self.real_path(path), limit)[0]
 
     def entries(self, folder: str | os.PathLike[str]) -> list[tuple[str, os.stat_result]]:
-        """Return the names in a folder, sorted, with their statuses (for a link, its own)."""
+        """Return the sorted names in a folder with their statuses (for a link, its own)."""
         real = self.real_path(folder)
         with refuse_os_errors(real):
             return sorted(self._handle.names(real), key=lambda entry: entry[0])
 
     def names(self, folder: str | os.PathLike[str]) -> list[str]:
-        """The names in a folder, sorted."""
+        """Return the sorted names in a folder."""
         return [name for name, _ in self.entries(folder)]
 
     def _inside(self, path: str | os.PathLike[str]) -> PurePosixPath:
@@ -99,7 +99,7 @@ class LinkedRoot:
         raise self._leads_out(path)
 
     def _has_links(self, path: PurePosixPath) -> bool:
-        """Return whether a path may lead through links; one check rules that out for most paths."""
+        """Check whether a path may contain links; a single check rules this out for most paths."""
         if not path.parts:
             return False
         try:
@@ -125,5 +125,5 @@ class LinkedRoot:
 
 
 def full_path(path: str | os.PathLike[str]) -> Path:
-    """Return an absolute path as it is spelled: links in it are not followed."""
+    """Make a path absolute without following its links."""
     return Path(os.path.abspath(path))

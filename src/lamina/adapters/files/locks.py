@@ -1,8 +1,8 @@
-"""The lock on a file: one process at a time, on every system.
+"""Locks files on every system, so that one process at a time uses them.
 
-Laws: a lock ends with its handle, however the process ends. A lock that is reported as taken is
-taken: where a file system has no locks, asking for one is an error. A process that runs a model has
-a shared lock on its file; one that writes a file piece by piece has an exclusive lock.
+Laws: a lock ends with its handle, however the process ends. A lock reported as acquired really is:
+on a file system without locks, requesting one is an error. A process that runs a model holds a
+shared lock on its file; one that writes a file in pieces holds an exclusive lock.
 """
 
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 if sys.platform == "win32":
     import msvcrt
 
-    # Far beyond any content: locking a region there does not hide bytes from readers.
+    # Far beyond any content: locking this region does not hide bytes from readers.
     _LOCK_AT = 1 << 62
 
     def lock_file(handle: int) -> bool:
@@ -51,14 +51,14 @@ else:
         return True
 
     def hold_file(path: Path) -> None:
-        """Mark a file as in use by this process from now on."""
+        """Mark a file as used by this process from now on."""
         with suppress(OSError):
-            # The handle stays open: the process keeps the lock as long as it lives.
+            # The handle stays open, so the process keeps the lock until it ends.
             fcntl.flock(os.open(path, os.O_RDONLY | os.O_CLOEXEC), fcntl.LOCK_SH | fcntl.LOCK_NB)
 
 
 def is_in_use(path: Path) -> bool:
-    """Return whether any process uses a file, as far as the file system can tell."""
+    """Check whether any process uses a file, as far as the file system can tell."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     except OSError:

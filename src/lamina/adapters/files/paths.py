@@ -1,7 +1,7 @@
-"""Paths below a root, and why one is not opened.
+"""Checks paths below a root, and explains why one is not opened.
 
-Law: a path says where something is below the root and nothing else. A text that we and the system
-could read in two different ways is not a path.
+Law: a path gives a location below the root and nothing else. A string that Lamina and the system
+could interpret differently is not a path.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ LONGEST_PATH = 4096
 MAX_PARTS = 128
 
 _DRIVE = re.compile(r"[A-Za-z]:")
-# Some file systems ignore these, so a name that starts with them may still be hidden.
+# Some file systems ignore these, so a name that begins with them may still be hidden.
 _UNCOUNTED = "\u200b\u200c\u200d\u200e\u200f\u2060\u202a\u202b\u202c\u202d\u202e\ufeff"
 _DEVICES = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)( *\..*)?", re.I)
 
@@ -44,7 +44,7 @@ class FileChanged(PathRefused):
 
 
 class PathTaken(PathRefused):
-    """The path of a new file is already taken; the existing file was left as it is."""
+    """A new file's path is already taken; the existing file was left as it is."""
 
 
 class LeadsOut(PathRefused):
@@ -52,7 +52,7 @@ class LeadsOut(PathRefused):
 
 
 class OtherDisk(PathRefused):
-    """It cannot be moved there in one step; it is still where it was."""
+    """The file cannot be moved to another disk in one step; it has not been moved."""
 
 
 def resolve_folder(folder: str | os.PathLike[str], what: str) -> Path:
@@ -72,8 +72,8 @@ def resolve_folder(folder: str | os.PathLike[str], what: str) -> Path:
 
 
 def expand_home(path: str | os.PathLike[str]) -> Path:
-    """Expand `~` to a home folder. If no such user exists, the path stays as it is written, and is
-    a path that does not exist."""
+    """Expand `~` to a home folder. If no such user exists, leave the path as written, which does
+    not exist."""
     try:
         return Path(os.path.expanduser(path))
     except ValueError:  # a NUL
@@ -81,7 +81,7 @@ def expand_home(path: str | os.PathLike[str]) -> Path:
 
 
 def clean_path(reference: str) -> PurePosixPath:
-    """Return a reference as a path inside the workspace.
+    """Convert a reference to a path inside the workspace.
 
     Raises:
         PathRefused: it is absolute, empty, or has `..`, a drive letter, a NUL, a backslash or half
@@ -106,15 +106,15 @@ def clean_path(reference: str) -> PurePosixPath:
 
 
 def is_sayable(name: str) -> bool:
-    """Return whether a reference can name it: it is valid text without a backslash, which is an
-    ordinary character on some systems and a separator on others."""
+    """Check whether a reference can name the path: it must be valid text without a backslash, which
+    is an ordinary character on some systems and a separator on others."""
     if name.isascii():
         return "\\" not in name
     return "\\" not in name and not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def is_hidden(path: PurePosixPath) -> bool:
-    """Return whether the path, or a folder around it, is hidden: a program's own data, not a
+    """Check whether the path or one of its parent folders is hidden: a program's own data, not a
     person's."""
     return any(map(is_hidden_name, path.parts))
 
@@ -140,7 +140,7 @@ def check_file(path: PurePosixPath, status: os.stat_result) -> None:
 
 @contextlib.contextmanager
 def refuse_os_errors(path: PurePosixPath) -> Iterator[None]:
-    """Turn system errors about a path into refusals."""
+    """Convert system errors about a path to refusals."""
     try:
         yield
     except OSError as error:
@@ -148,7 +148,7 @@ def refuse_os_errors(path: PurePosixPath) -> Iterator[None]:
 
 
 def refusal_of(path: PurePosixPath, error: OSError) -> PathRefused:
-    """Return a system error about a path as a refusal."""
+    """Convert a system error about a path to a refusal."""
     match error:
         case FileExistsError():
             return PathTaken("refused", f"{path} exists already")
@@ -165,5 +165,5 @@ def refusal_of(path: PurePosixPath, error: OSError) -> PathRefused:
 
 
 def _means_more_on_windows(part: str) -> bool:
-    """Return whether Windows reads the name as a file's stream or a device, or would shorten it."""
+    """Check whether Windows would read the name as a file stream or a device, or shorten it."""
     return ":" in part or part.endswith((".", " ")) or _DEVICES.fullmatch(part) is not None

@@ -1,13 +1,13 @@
-"""The root of a folder: the only way to open, list and change its files.
+"""Provides the root of a folder: the only way to open, list and change its files.
 
 Laws: nothing outside the root is ever opened, created, moved or removed, and only regular files and
-folders are touched. A path is walked one name at a time, each looked up in the open folder before
-it, and links are not followed: no swap between a check and its use can lead elsewhere. A pipe or a
-device is refused before it is opened. A listing leaves out hidden names and links, and keeps no
-handle open between two folders.
+folders are touched. A path is resolved one name at a time, each within its open parent folder, and
+links are not followed: no swap between check and use can redirect it. Pipes and devices are refused
+before they are opened. A listing leaves out hidden names and links, and keeps no handle open
+between two folders.
 
-Where a system has no folder handles (Windows), paths are resolved and compared instead, and a
-program that writes in the workspace at the same time could win that race.
+On systems without folder handles (Windows), paths are resolved and compared instead, and a program
+writing to the workspace at the same time could win that race.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ NamedStatuses = list[tuple[str, os.stat_result]]
 
 
 class RootHandle:
-    """Opens files and folders below the folder `path`."""
+    """A handle for opening files and folders below the folder `path`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -52,7 +52,7 @@ class RootHandle:
 
     @contextlib.contextmanager
     def place(self, path: PurePosixPath) -> Iterator[FilePlace]:
-        """Yield the place of `path` in its open folder. System errors become refusals."""
+        """Yield the place of `path` in its open folder; convert system errors to refusals."""
         with refuse_os_errors(path):
             if not _has_handles():
                 yield FilePlace(str(self._resolve(path)), None)
@@ -69,7 +69,7 @@ class RootHandle:
         Raises:
             PathRefused: it is not a regular file, is too large, or cannot be read.
         """
-        # Not through `place`, which takes a quarter longer: there are thousands of notes.
+        # Does not use `place`, which takes a quarter longer: there are thousands of notes.
         try:
             handle = self.open_file(path)
         except OSError as error:
@@ -144,7 +144,7 @@ class RootHandle:
             try:
                 inner = os.open(part, _OPEN_FOLDER, dir_fd=handle)
             except NotADirectoryError:
-                # A link also looks like that.
+                # A link also causes this error.
                 if stat.S_ISLNK(os.stat(part, dir_fd=handle, follow_symlinks=False).st_mode):
                     raise OSError(errno.ELOOP, "") from None
                 raise
@@ -154,7 +154,7 @@ class RootHandle:
         return handle
 
     def _resolve(self, path: PurePosixPath) -> Path:
-        """Return the full path, which must not lead through links; for systems without folder
+        """Return the full path, which must not contain links; for systems without folder
         handles."""
         full = self._path / path
         if os.path.normcase(os.path.realpath(full)) != os.path.normcase(full):
@@ -197,7 +197,7 @@ class PathStatus(NamedTuple):
 
 
 def walk_tree(root: RootHandle, start: PurePosixPath, unread: UnreadPaths) -> Iterator[PathStatus]:
-    """Yield everything below `start`; paths that cannot be read or named are added to `unread`."""
+    """Yield everything below `start`; add paths that cannot be read or named to `unread`."""
     with refuse_os_errors(start):
         entries = root.names(start)
     todo = _list_below(start, entries, unread)
@@ -220,7 +220,7 @@ def walk_tree(root: RootHandle, start: PurePosixPath, unread: UnreadPaths) -> It
 def _list_below(
     folder: PurePosixPath, entries: NamedStatuses, unread: UnreadPaths
 ) -> list[PathStatus]:
-    """Return the files and folders among the entries of a folder, last one first."""
+    """Return a folder's files and subfolders in reverse order."""
     prefix = f"{folder}/" if folder.parts else ""
     by_path: dict[str, PathStatus] = {}
     for name, status in entries:
@@ -229,7 +229,7 @@ def _list_below(
             continue
         path = prefix + name
         if is_sayable(name):
-            # With a slash, a folder sorts with the paths inside it.
+            # With a slash, a folder is sorted with the paths inside it.
             by_path[f"{path}/" if is_folder else path] = PathStatus(path, status)
         elif unread is not None:
             unread.append(f"{path!r}: its name is not UTF-8, or has a backslash")
@@ -243,15 +243,15 @@ _HERE = PurePosixPath()
 
 class Root:
     """A folder and its content. Paths are relative to it, with slashes. Hidden names (`.git`,
-    Lamina's own) are refused unless a call says `hidden=True`: for a file that a person named in
-    full, or for our own data. Every method raises `PathRefused` for a path it does not open."""
+    Lamina's own) are refused unless a call passes `hidden=True`: for a file that a person named in
+    full, or for our own data. Every method raises `PathRefused` for a path it will not open."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.path = resolve_folder(folder, "workspace")
         self.handle = RootHandle(self.path)
         self.name = self.path.name.encode("utf-8", "backslashreplace").decode()
         digest = hashlib.sha256(str(self.path).encode("utf-8", "surrogatepass")).hexdigest()
-        # A folder always has the same id, however it was named.
+        # A folder always has the same id, however it is named.
         self.id = f"{self.name}-{digest[:12]}"
 
     def read(
@@ -261,7 +261,7 @@ class Root:
         return self.handle.read(self._clean_path(path, hidden), limit)
 
     def stat(self, path: str | PurePosixPath, *, hidden: bool = False) -> os.stat_result:
-        """Return its status; for a link, the link's own."""
+        """Return a path's status; for a link, the link's own."""
         target = self._clean_path(path, hidden, root=True)
         if target == _HERE:
             return os.stat(self.path)
@@ -269,7 +269,7 @@ class Root:
             return place.status()
 
     def exists(self, path: str | PurePosixPath, *, hidden: bool = False) -> bool:
-        """Return whether anything has this name."""
+        """Check whether anything has this name."""
         try:
             self.stat(path, hidden=hidden)
         except PathRefused:
@@ -280,13 +280,13 @@ class Root:
         self, folder: str | PurePosixPath = "", unread: UnreadPaths = None
     ) -> Iterator[PathStatus]:
         """Yield every regular file below `folder`, ordered by path. Hidden names and links are left
-        out; folders that cannot be read, and names that no reference can spell, are added to
-        `unread` with the reason."""
+        out; unreadable folders, and names that no reference can express, are added to `unread` with
+        the reason."""
         entries = self._walk_tree(folder, unread)
         return (entry for entry in entries if stat.S_ISREG(entry.status.st_mode))
 
     def folders(self, folder: str | PurePosixPath = "") -> tuple[str, ...]:
-        """Return every folder below `folder`, ordered by path, without hidden ones and links."""
+        """Return every folder below `folder`, ordered by path, except hidden folders and links."""
         return tuple(
             entry.path for entry in self._walk_tree(folder, None) if entry.kind == "folder"
         )
@@ -300,13 +300,13 @@ class Root:
         expected: str | None = None,
         hidden: bool = False,
     ) -> None:
-        """Create a file, or with `replace` replace one and keep its mode; all or nothing.
-        `expected` is the sha256 of the current content, or its beginning, and is compared right
-        before the file is replaced.
+        """Create a file or, with `replace`, atomically replace one and keep its mode. `expected` is
+        the sha256 of the current content, or its beginning, and is compared right before the file
+        is replaced.
 
         Raises:
             PathTaken: the file exists and `replace` is false.
-            FileChanged: its content is not what was expected.
+            FileChanged: its content is not as expected.
         """
         target = self._clean_path(path, hidden)
         with self.handle.place(target) as place:
@@ -334,7 +334,7 @@ class Root:
             file_place.append(place, data)
 
     def touch(self, path: str | PurePosixPath, *, hidden: bool = False) -> None:
-        """Mark a file as changed now."""
+        """Set a file's modification time to now."""
         target = self._clean_path(path, hidden)
         with self.handle.place(target) as place:
             check_file(target, place.status())
@@ -357,8 +357,7 @@ class Root:
         into: "Root | None" = None,
         hidden: bool = False,
     ) -> None:
-        """Move a file or a folder to a path that must be free, here or in another root on the same
-        disk.
+        """Move a file or folder to a free path, here or in another root on the same disk.
 
         Raises:
             PathTaken: the path is taken.
@@ -391,8 +390,8 @@ class Root:
     def list(
         self, path: str | PurePosixPath = "", *, hidden: bool = False
     ) -> "tuple[PathStatus, ...]":
-        """Return the content of one folder, ordered by name, including links and the like; hidden
-        names only with `hidden=True`."""
+        """Return the entries of one folder, ordered by name, including links and other special
+        files; hidden names only with `hidden=True`."""
         target = self._clean_path(path, hidden, root=True)
         with refuse_os_errors(target):
             entries = self.handle.names(target)
@@ -430,8 +429,8 @@ class Root:
 def _is_only_respelled(
     old: PurePosixPath, new: PurePosixPath, status: os.stat_result, there: FilePlace
 ) -> bool:
-    """Return whether both paths are one file: where case does not matter, `a.md` can become
-    `A.md`."""
+    """Check whether both paths are the same file: on a case-insensitive file system, `a.md` can
+    become `A.md`."""
     try:
         other = there.status()
     except FileNotFoundError:

@@ -1,7 +1,6 @@
-"""A small JSON file with a person's decisions, which several processes may share.
+"""Reads and writes a small JSON file of a person's decisions that several processes may share.
 
-Law: it is read whole or not at all, and written whole or not at all; an unreadable file is never
-overwritten.
+Law: the file is read and written completely or not at all; an unreadable file is never overwritten.
 
 Private: see `lamina` for what is public.
 """
@@ -24,7 +23,8 @@ _POLL_SECONDS = 0.02
 
 
 class _Versioned(Protocol):
-    """The content of such a file: a record that is empty by default and names its version."""
+    """The type of such a file's content: a record that is empty by default and states its
+    version."""
 
     version: int
 
@@ -33,8 +33,8 @@ T = TypeVar("T", bound=_Versioned)
 
 
 class SharedFile(Generic[T]):
-    """The file at `path`, read as `form`. `noun` names its content, and `if_deleted` what a person
-    has to do again if it is deleted."""
+    """The file at `path`, read as type `form`. `noun` names its content; `if_deleted` says what a
+    person must redo if it is deleted."""
 
     def __init__(self, path: Path, form: type[T], noun: str, if_deleted: str) -> None:
         self.path = path
@@ -43,7 +43,7 @@ class SharedFile(Generic[T]):
         self._if_deleted = if_deleted
 
     def read(self) -> T:
-        """Return its content; an empty record if the file does not exist.
+        """Return the content; an empty record if the file does not exist.
 
         Raises:
             UsageError: it cannot be read.
@@ -70,7 +70,7 @@ class SharedFile(Generic[T]):
         return content
 
     def write(self, content: T) -> None:
-        """Write all or nothing: the new file replaces the old one once it is on disk.
+        """Write atomically: the new file replaces the old one once it is on disk.
 
         Raises:
             UsageError: it cannot be written.
@@ -83,7 +83,7 @@ class SharedFile(Generic[T]):
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Let in one process at a time; the lock ends with the handle, even if a process is killed.
+        """Admit one process at a time; the lock ends with the handle, even if a process is killed.
 
         Raises:
             UsageError: another process has the lock, or the file cannot be written.

@@ -1,4 +1,4 @@
-"""The stores that keep journals.
+"""Stores journals.
 
 Private: see `lamina` for what is public.
 """

@@ -1,4 +1,4 @@
-"""Blobs stored as files named by their digests.
+"""Stores blobs as files named by their digests.
 
 Law: a blob is complete or absent, and is read only if its content matches its digest.
 """
@@ -11,13 +11,13 @@ from pathlib import Path
 from lamina.adapters.files.durable_writes import sync_file, sync_folder, write_all
 from lamina.errors import JournalError, WriteFailed
 
-# How often to recreate a folder that other processes remove as empty.
+# How many times to recreate a folder that other processes remove as empty.
 _ATTEMPTS = 10
 
 
 def put_blob_file(path: Path, data: bytes) -> None:
-    """Write a blob. An existing blob is marked as fresh, so that it is not removed as unused before
-    an entry refers to it.
+    """Write a blob. Mark an existing blob as fresh, so that it is not removed as unused before an
+    entry refers to it.
 
     Raises:
         WriteFailed: it cannot be written.
@@ -26,7 +26,7 @@ def put_blob_file(path: Path, data: bytes) -> None:
         if path.read_bytes() == data:
             os.utime(path)
             return
-    # Under another name first, so that a blob is complete or does not exist.
+    # Under a temporary name first, so that a blob is complete or does not exist.
     draft = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         handle = _open_draft(draft)
@@ -43,11 +43,10 @@ def put_blob_file(path: Path, data: bytes) -> None:
 
 
 def _open_draft(draft: Path) -> int:
-    """Return a handle of the new file; recreate its folder if another process removes it as
-    empty."""
+    """Open the new file; recreate its folder if another process removes it as empty."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     for _ in range(_ATTEMPTS):
-        # `mkdir` may find the folder, and it may be gone before `mkdir` checks that it is one.
+        # `mkdir` may find the folder, which may be gone before `mkdir` checks that it is one.
         with contextlib.suppress(FileNotFoundError, FileExistsError):
             draft.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             return os.open(draft, flags, 0o600)
@@ -66,13 +65,13 @@ def check_blob(digest: str, data: bytes) -> bytes:
 
 
 def remove_blob_file(path: Path, before: float) -> bool:
-    """Remove a blob that was not put again after `before`, and its folder if that is now empty."""
+    """Remove a blob that was not stored again after `before`, and its folder if now empty."""
     try:
         if path.stat().st_mtime > before:
             return False
         path.unlink()
     except OSError:
         return False
-    with contextlib.suppress(OSError):  # it is not empty
+    with contextlib.suppress(OSError):  # the folder is not empty
         path.parent.rmdir()
     return True

@@ -1,6 +1,6 @@
-"""The SQLite file of a store: creation, connections, and errors as our own.
+"""Creates and opens a store's SQLite file, and translates its errors.
 
-Laws: a file that is not ours, or of a later version, is never written to. An empty file becomes
+Laws: a file that is not ours, or has a later version, is never written to. An empty file becomes
 ours in one transaction, so several processes can create it at once, and if one is killed the next
 one finishes. Durable data is on disk when its transaction returns: the write-ahead log is synced
 with every commit (one sync, where a rollback journal needs three), and readers never wait for a
@@ -21,7 +21,7 @@ from lamina.errors import JournalError, LaminaError, WriteFailed
 # "lamn", so that other programs can identify the file.
 APPLICATION = 0x6C616D6E
 SCHEMA = 1
-# How long a statement waits while another process writes.
+# The time a statement waits while another process writes.
 BUSY_S = 30.0
 _TABLES = """
 create table session (
@@ -44,13 +44,13 @@ create table blob (digest text primary key, bytes blob not null, put real not nu
 
 
 class Database:
-    """Connections to one file."""
+    """A store's SQLite file, with connections to it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def exists(self) -> bool:
-        """Return whether the file exists and is not empty."""
+        """Check whether the file exists and is not empty."""
         try:
             return self.path.stat().st_size > 0
         except OSError:
@@ -67,7 +67,8 @@ class Database:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             if not self.path.exists():
-                # Only then: closing a handle releases all locks that this process has on the file.
+                # Only if missing: closing a handle releases all of this process's locks on the
+                # file.
                 os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             with self.connect():
                 pass
@@ -79,7 +80,7 @@ class Database:
 
     @contextmanager
     def connect(self) -> Iterator[sqlite3.Connection]:
-        """Open a connection for a block, and translate errors in it."""
+        """Open a connection for a block, and translate its errors."""
         connection = self.open()
         try:
             with self.telling_errors():
@@ -100,7 +101,7 @@ class Database:
                 if not _is_refused(error):
                     raise
                 self._check_place()
-            # Without a log, no process has the file open for writing.
+            # If there is no log, no process has the file open for writing.
             return self._open("immutable=1")
 
     def _open(self, how: str) -> sqlite3.Connection:
@@ -133,8 +134,7 @@ class Database:
 
     def _check(self, connection: sqlite3.Connection) -> None:
         if not _pragma(connection, "application_id") and self._is_empty(connection):
-            # Another process created the file but not yet its tables, or was killed before it
-            # could.
+            # Another process created the file but not yet its tables, or was killed in between.
             _make_tables(connection)
         application = _pragma(connection, "application_id")
         version = _pragma(connection, "user_version")
@@ -149,14 +149,14 @@ class Database:
                 f"{SCHEMA}; use a newer Lamina"
             )
         connection.execute("pragma synchronous = full")
-        # On macOS, a plain sync only reaches the drive's own cache.
+        # On macOS, a plain sync reaches only the drive's own cache.
         connection.execute("pragma fullfsync = on")
         connection.execute("pragma checkpoint_fullfsync = on")
-        # Overwrite deleted rows, so that they are as gone as a deleted file.
+        # Overwrite deleted rows, so that their content is erased.
         connection.execute("pragma secure_delete = on")
 
     def _is_empty(self, connection: sqlite3.Connection) -> bool:
-        """Return whether the file is empty now: another process may be creating it."""
+        """Check whether the file is empty now: another process may be creating it."""
         if self.path.stat().st_size == 1:
             # SQLite mistakes any one-byte file for an empty database.
             return False
@@ -185,7 +185,7 @@ class Database:
                 f"{str(self.path)!r} is not a session database, or its beginning was overwritten; "
                 f"it was not changed"
             )
-        # SQLite's message about a damaged schema quotes it, and may not be valid text.
+        # SQLite's message about a damaged schema quotes the schema, and may not be valid text.
         is_quoted = isinstance(error, UnicodeDecodeError)
         if is_quoted or name.startswith("SQLITE_CORRUPT"):
             return self._damaged("malformed database schema" if is_quoted else str(error))
@@ -194,8 +194,8 @@ class Database:
         return JournalError(f"{str(self.path)!r} cannot be used: {error}")
 
     def check_structure(self, connection: sqlite3.Connection) -> None:
-        """Check the file of a session that lacks entries. A damaged line affects only itself, but
-        new rows may not be found again through a damaged page or index.
+        """Check the file of a session with missing entries. A damaged line affects only itself, but
+        a damaged page or index may make new rows unfindable.
 
         Raises:
             JournalError: a page or an index is damaged.
@@ -214,7 +214,8 @@ class Database:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, *, durable: bool = True) -> Iterator[None]:
-    """Commit all of a block or nothing; `durable` puts it on disk before the block ends."""
+    """Commit everything in a block or nothing; with `durable`, it is on disk when the block
+    ends."""
     connection.execute(f"pragma synchronous = {'full' if durable else 'normal'}")
     connection.execute("begin immediate")
     try:
@@ -227,12 +228,12 @@ def transaction(connection: sqlite3.Connection, *, durable: bool = True) -> Iter
 
 
 def seal(data: bytes) -> bytes:
-    """Prefix bytes with their checksum, where nothing else proves them."""
+    """Prefix bytes with their checksum, where nothing else verifies them."""
     return crc32(data).to_bytes(4, "big") + data
 
 
 def unseal(sealed: object) -> bytes | None:
-    """Return the sealed bytes; None if they have changed."""
+    """Verify and return sealed bytes; None if they have changed."""
     if not isinstance(sealed, bytes) or sealed[:4] != crc32(sealed[4:]).to_bytes(4, "big"):
         return None
     return sealed[4:]
@@ -251,7 +252,8 @@ def _make_tables(connection: sqlite3.Connection) -> None:
 
 
 def _become_wal(connection: sqlite3.Connection) -> None:
-    """Switch to a write-ahead log; SQLite itself does not wait for other processes here."""
+    """Switch to a write-ahead log, waiting for other processes, which SQLite itself does not do
+    here."""
     until = time.monotonic() + BUSY_S
     while True:
         try:
@@ -264,7 +266,8 @@ def _become_wal(connection: sqlite3.Connection) -> None:
 
 
 def _is_refused(error: sqlite3.Error) -> bool:
-    """Return whether a file could not be opened, or not without writing beside it."""
+    """Check whether an error means that the file cannot be opened without writing beside it, or at
+    all."""
     name = getattr(error, "sqlite_errorname", "")
     return name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN"))
 

@@ -1,9 +1,8 @@
-"""Sessions as JSONL files: the store, and a session opened for writing.
+"""Stores sessions as JSONL files.
 
-Laws: an append is one write, and on disk before it is acknowledged; a file is only ever added to
-and never rewritten, not even to repair it; only one opening writes at a time. Acknowledged entries
-survive a crash of the process and a power failure. Checkpoints stand between the entries, and add a
-few per cent.
+Laws: an append is one write, and on disk before it is acknowledged; files are append-only and never
+rewritten, not even for repair; only one opening writes at a time. Acknowledged entries survive
+process crashes and power failures. Checkpoints are written between entries, and add a few per cent.
 """
 
 import contextlib
@@ -76,7 +75,7 @@ class JsonlJournal:
         self.last = file.journal.last + file.journal.lost
         self._last_stored = file.journal.last
         self._handle: int | None = handle
-        # A session that is no longer referenced must not keep its lock.
+        # An unreferenced session must not keep its lock.
         self._release = weakref.finalize(self, os.close, handle)
         self._path = path
         self._session = session
@@ -86,12 +85,12 @@ class JsonlJournal:
         self._places = file.places
         self._covered = file.covered
         self._written: list[Entry] = []
-        # Where the last checkpoint is, how many bytes must follow it before the next one, and the
-        # trail that the next one continues, once it was read.
+        # The last checkpoint's position, the bytes required before the next one, and the trail that
+        # the next one continues, once it has been read.
         self._checkpointed = file.checkpointed
         self._least = CHECKPOINT_BYTES
         self._trail: Trail | None = None if file.checkpointed else Trail()
-        # Totals for a list, and how many entries they cover.
+        # Totals for listings, and the number of entries they cover.
         self._totals, self._totalled = file.totals, file.totalled
 
     async def append(self, entries: Sequence[Entry]) -> None:
@@ -100,7 +99,7 @@ class JsonlJournal:
         self._written += entries
 
     async def write(self, entries: Sequence[Entry]) -> None:
-        """Write the lines of `entries` to the file."""
+        """Write `entries` to the file as lines."""
         if self._handle is None:
             raise JournalError(f"session {self._session!r} is closed; open it again")
         data = write_lines(entries, self._last_stored)
@@ -131,7 +130,7 @@ class JsonlJournal:
             return
         index = self._places.index(state)
         self._covered = index.covered
-        # An index is a convenience: nothing is lost if it cannot be written.
+        # The index is optional: nothing is lost if it cannot be written.
         with contextlib.suppress(OSError, LaminaError, OverflowError):
             await anyio.to_thread.run_sync(self._write_index, index)
 
@@ -146,7 +145,7 @@ class JsonlJournal:
             return
         # What is on disk and what is remembered must agree, so nothing is cancelled in between.
         with anyio.CancelScope(shield=True), contextlib.suppress(LaminaError):
-            # A convenience: nothing is lost if it cannot be written, or only in part.
+            # Optional: nothing is lost if it cannot be written, or only in part.
             await anyio.to_thread.run_sync(self._write_checkpoint, self._handle, state)
 
     def _write_checkpoint(self, handle: int, state: bytes) -> None:
@@ -162,7 +161,7 @@ class JsonlJournal:
         self._trail, self._checkpointed, self._least = trail, trail.place, CHECKPOINT_BYTES
 
     def _add_totals(self) -> SessionTotals | None:
-        """Return the totals so far, if they do not need another pass over everything."""
+        """Return the totals so far, unless that would require another pass over everything."""
         if self._totals is None and not self._checkpointed:
             self._totals = sum_file(self._file, self._written)
         elif self._totals is not None:
@@ -184,9 +183,9 @@ class JsonlJournal:
         if os.fstat(handle).st_size != self.size:
             raise SessionMoved(self._session)
         if not self._ends_line:
-            # Garbage at the end gets a line of its own.
+            # Garbage at the end is kept on a separate line.
             data = b"\n" + data
-        # From here on the ids are used up, because their bytes may be in the file.
+        # From here on, the ids are used up, because their bytes may be in the file.
         self.last = last
         try:
             write_all(handle, data)
@@ -200,13 +199,13 @@ class JsonlJournal:
         self._ends_line = True
 
 
-# How often an opening checks whether the lock is free, in seconds.
+# Seconds between checks whether the lock is free.
 POLL_S = 0.02
 
 
 class JsonlStore(JournalStore):
     """A store of session files in `folder/sessions`, with images in `folder/blobs`. Files that
-    exist only in the folder `earlier` are found there and stay there. An opening waits up to `wait`
+    exist only in the folder `earlier` are used there and not moved. An opening waits up to `wait`
     seconds for another one to close."""
 
     def __init__(
@@ -228,7 +227,7 @@ class JsonlStore(JournalStore):
         return str(self.path_of(session))
 
     def _find(self, *parts: str) -> Path:
-        """Return where a file is or will be."""
+        """Return a file's current or future path."""
         paths = [folder.joinpath(*parts) for folder in self._folders]
         if len(paths) == 1:
             return paths[0]
@@ -237,7 +236,7 @@ class JsonlStore(JournalStore):
     async def create(self, header: SessionEntry) -> JsonlJournal:
         if not header.session:
             raise JournalError("the session id is empty; give it one")
-        # Before the file is created: a header that cannot be written must not leave one behind.
+        # Before the file is created: a header that cannot be written must not leave a file behind.
         write_lines([header], -1)
         path = self.path_of(header.session)
         handle = await anyio.to_thread.run_sync(_create, path)
@@ -249,7 +248,7 @@ class JsonlStore(JournalStore):
             new = Journal(entries={header.id: header}, leaf=header.id)
             file = JournalFile(journal=new, places=LinePlaces())
             if size:
-                # A failed creation leaves garbage; the header gets a line of its own.
+                # A failed creation leaves garbage; the header goes on a separate line.
                 rubbish = read_journal_file(read_bytes(handle), header.session)
                 damaged = Journal(entries=new.entries, leaf=new.leaf, damage=rubbish.journal.damage)
                 file = JournalFile(journal=damaged, ends_line=rubbish.ends_line)
@@ -276,7 +275,7 @@ class JsonlStore(JournalStore):
             raise
 
     async def _open_locked(self, session: str, path: Path) -> int:
-        """Return a handle of the file at `path`, locked."""
+        """Open and lock the file at `path`."""
         while True:
             try:
                 handle = os.open(path, os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0))
@@ -301,8 +300,7 @@ class JsonlStore(JournalStore):
         return journal
 
     async def view(self, session: str) -> Journal:
-        """Return the journal without opening the session; entries covered by its index are
-        trusted."""
+        """Return the journal without opening the session; trust entries covered by its index."""
         data = await self.export(session)
         path = self.path_of(session)
         return await anyio.to_thread.run_sync(_view, data, path, session)
@@ -316,13 +314,13 @@ class JsonlStore(JournalStore):
         return f"{status.st_ino}-{status.st_size}-{status.st_mtime_ns}"
 
     async def is_open(self, session: str) -> bool:
-        """Return whether the session is open for writing now."""
+        """Check whether the session is currently open for writing."""
         try:
             handle = os.open(self.path_of(session), os.O_RDWR | getattr(os, "O_BINARY", 0))
         except OSError:
             return False
         try:
-            # The lock is released at once, so an opening at this moment waits only briefly.
+            # The lock is released at once, so a concurrent opening waits only briefly.
             return not lock_file(handle)
         finally:
             os.close(handle)
@@ -401,8 +399,8 @@ class JsonlStore(JournalStore):
 
 
 class NamedFileStore(JsonlStore):
-    """A session file that a person named, wherever it is and whatever its name. The sessions in its
-    folder are reachable too; blobs are in `blobs` beside the folder. `session` is the file's
+    """A store for a session file named by a person, with any location and name. Other sessions in
+    its folder are also accessible; blobs are in `blobs` beside the folder. `session` is the file's
     session id."""
 
     def __init__(self, file: Path) -> None:
@@ -438,8 +436,8 @@ def _view(data: bytes, path: Path, session: str) -> Journal:
 
 
 def _is_begun(path: Path) -> bool:
-    """Return whether any entry can be read there. A crash before the header leaves a file that is
-    empty or contains only garbage."""
+    """Check whether the file has any readable entry. A crash before the header leaves a file that
+    is empty or contains only garbage."""
     try:
         with path.open("rb") as file:
             first = file.readline()

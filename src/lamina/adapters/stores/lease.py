@@ -1,7 +1,7 @@
-"""Who has a session open, recorded so that other processes can check.
+"""Records who has a session open, so that other processes can check.
 
-Law: a process that has ended holds no session. A process that is wrongly taken for ended finds out
-at its next write, which is refused: a mistake costs an error, never an entry.
+Law: a process that has ended holds no session. If a running process is wrongly assumed to have
+ended, its next write is refused: a mistake costs an error, never an entry.
 """
 
 import os
@@ -15,15 +15,15 @@ from secrets import token_hex
 import msgspec
 from msgspec import Struct
 
-# How long to trust a holder that cannot be checked because it is on another machine.
+# How long to trust a holder on another machine, which cannot be checked.
 LEASE_S = 600.0
-# What is open in this process; a session that is no longer referenced is not.
+# The openings in this process, except unreferenced sessions.
 _open_here: set[str] = set()
 
 
 class Holder(Struct, frozen=True, kw_only=True):
-    """An opening of a session: its machine and when that booted, its process and when that started,
-    and a token for the opening itself."""
+    """An opening of a session: its machine with boot time, its process with start time, and a token
+    for the opening itself."""
 
     host: str
     boot: str
@@ -48,7 +48,7 @@ def forget_holder(holder: str) -> None:
 
 
 def is_held(holder: str, until: float, now: float) -> bool:
-    """Return whether the session is still open: its process runs, or cannot be checked and the
+    """Check whether the session is still open: its process is running, or cannot be checked and the
     lease has not expired."""
     if not holder:
         return False
@@ -75,25 +75,24 @@ def _is_running(owner: Holder) -> bool:
     except OSError:
         return False
     start = _start_of(owner.pid)
-    # Another process may have its id by now.
+    # Another process may have reused its id.
     return start is None or start == owner.start
 
 
 def _start_of(pid: int) -> str | None:
-    """Return when a process started, in the system's own units; empty if it is a zombie, None if
-    the system does not say."""
+    """Return a process's start time in system units; empty for a zombie, None if unavailable."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
     except OSError:
         return None
-    # The command's name may contain spaces and brackets.
+    # The command name may contain spaces and parentheses.
     fields = status.rpartition(")")[2].split()
     return "" if fields[0] in ("Z", "X") else fields[19]
 
 
 @cache
 def _host() -> str:
-    """Return the name of this machine, with its process namespace where there is one."""
+    """Return this machine's name, with its process namespace, if any."""
     with suppress(OSError):
         return f"{platform.node()} {os.readlink('/proc/self/ns/pid')}"
     return platform.node()

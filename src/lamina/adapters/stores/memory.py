@@ -1,8 +1,8 @@
-"""Journals in memory, encoded as in a file so that entries that cannot be stored are refused; and
-recently sent prefixes, in memory too.
+"""Keeps journals and recently sent prefixes in memory. Entries are encoded as in a file, so that
+those that cannot be stored are refused.
 
-Law: a write yields to other tasks, as in every store: the order of events, and so the content of a
-journal, must not depend on where it is kept.
+Law: a write yields to other tasks, as in every store: the order of events, and so a journal's
+content, must not depend on the type of store.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from lamina.errors import JournalError, SessionBusy, SessionMoved, UnknownSessio
 
 
 class MemorySentPrefixes:
-    """Recently sent prefixes for the sessions of one process."""
+    """Recently sent prefixes for the sessions in one process."""
 
     def __init__(self) -> None:
         self._prefixes: dict[tuple[str, str], SentPrefix] = {}
@@ -62,17 +62,17 @@ class MemorySentPrefixes:
 
 
 class MemoryStore(JournalStore):
-    """A store that keeps sessions for the life of the process and writes no files. A session may be
-    open twice; the opening that is behind gets an error when it writes."""
+    """A store that keeps sessions until the process ends and writes no files. A session may be open
+    twice; the outdated opening gets an error when it writes."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, list[bytes]] = {}
         self._ids: dict[str, set[str]] = {}
         self._times: dict[str, float] = {}
-        # Each with the time when it was put.
+        # Each with the time when it was stored.
         self._blobs: dict[str, tuple[bytes, float]] = {}
         self._openings: dict[str, WeakSet[MemoryJournal]] = {}
-        # The prefixes that the sessions in this store sent recently.
+        # The prefixes recently sent by the sessions in this store.
         self.sent_prefixes = MemorySentPrefixes()
 
     def place(self, session: str) -> str:
@@ -100,7 +100,7 @@ class MemoryStore(JournalStore):
         return self._sessions[session]
 
     async def append(self, session: str, entries: Sequence[Entry]) -> None:
-        """Add entries to a session: all of them or none."""
+        """Add entries to a session: all or none."""
         lines = [encode_entry(entry) for entry in entries]
         stored_ids = self._ids.setdefault(session, set())
         ids = {entry.id for entry in entries}
@@ -138,7 +138,7 @@ class MemoryStore(JournalStore):
         written = self._times[session]
         del self._sessions[session], self._ids[session], self._times[session]
         others = b"".join(b"".join(others) for others in self._sessions.values())
-        # A blob that was put again since may be named soon.
+        # A blob stored again since then may soon be named.
         old = {digest for digest, (_, put) in self._blobs.items() if put <= written}
         blobs = sorted(digest for digest in digests & old if digest.encode() not in others)
         for digest in blobs:

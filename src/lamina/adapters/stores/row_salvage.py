@@ -1,7 +1,7 @@
-"""The session rows that can be read from a file with damaged pages.
+"""Reads the intact session rows from a file with damaged pages.
 
-Law: an unreadable page costs the rows on it and no others. Nothing is written, and a row counts
-only if it says itself that it belongs to the session: a damaged index may lead anywhere.
+Law: an unreadable page costs only the rows on it. Nothing is written, and a row counts only if the
+row itself states that it belongs to the session: a damaged index may lead anywhere.
 """
 
 import sqlite3
@@ -13,16 +13,16 @@ from lamina.core.journal.lines import Line, read_line
 from lamina.core.values.damage import Damage
 from lamina.core.values.entry import SessionEntry
 
-# The number of a row, the id of its entry, and its line.
+# A row's number, entry id and line.
 StoredRow: TypeAlias = tuple[int, str, object]
 
 _BAD_PAGE = "a page of the database is damaged, and what is on it is lost"
-# How many numbers to try after the last known one.
+# The number of row numbers to try after the last known one.
 _BEYOND = 1_024
 # A number even if the file is damaged.
 _NUMBER = "coalesce(cast(seq as integer), 0)"
 _ALL = f"select {_NUMBER}, id, line from entry where session = ? order by seq"
-# Each of these is answered by an index alone.
+# Each of these is answered from an index alone.
 _BY_SEQ = "select rowid from entry where session = ? and seq = ?"
 _BY_ID = "select rowid from entry where session = ? and id = ?"
 # Read from the row itself: SQLite would otherwise trust the index.
@@ -30,7 +30,7 @@ _ROW = "select session, seq, id, line from entry not indexed where rowid = ?"
 
 
 def rows_of(connection: sqlite3.Connection, key: int) -> Iterator[StoredRow]:
-    """Yield all rows of a session in order.
+    """Yield all of a session's rows in order.
 
     Raises:
         sqlite3.DatabaseError: a page of the file is damaged.
@@ -41,8 +41,8 @@ def rows_of(connection: sqlite3.Connection, key: int) -> Iterator[StoredRow]:
 def salvage_rows(
     connection: sqlite3.Connection, key: int, last: int
 ) -> Iterator[StoredRow | Damage]:
-    """Yield the readable rows of a session in order, and the damage that hides others. `last` is
-    the highest known number of an entry."""
+    """Yield a session's readable rows in order, and the damage that hides others. `last` is the
+    highest known entry number."""
     seen = -1
     try:
         for row in rows_of(connection, key):
@@ -62,8 +62,8 @@ def salvage_rows(
 
 
 def salvage_sessions(connection: sqlite3.Connection) -> dict[str, int]:
-    """Return the sessions whose headers can be read, with their keys, when the table of sessions
-    cannot be read."""
+    """Return the sessions with readable headers, with their keys, if the sessions table is
+    unreadable."""
     keys: dict[str, int] = {}
     key = tried = 0
     while tried < _BEYOND:
@@ -77,13 +77,13 @@ def salvage_sessions(connection: sqlite3.Connection) -> dict[str, int]:
 
 
 def is_damage(error: BaseException) -> bool:
-    """Return whether an error says that the file is damaged."""
+    """Check whether an error means that the file is damaged."""
     return (getattr(error, "sqlite_errorname", None) or "").startswith("SQLITE_CORRUPT")
 
 
 def _find_rows(connection: sqlite3.Connection, key: int, number: int) -> Iterator[StoredRow]:
-    """Yield the row with that number and the row of the entry with that number, if an index finds
-    them."""
+    """Yield the row with that number and the row of the entry with that number, if found through an
+    index."""
     places = {
         place: None
         for query, value in ((_BY_SEQ, number), (_BY_ID, mint_id(number)))

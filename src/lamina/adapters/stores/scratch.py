@@ -1,4 +1,4 @@
-"""A store that reads from another store and forgets what is written.
+"""Provides stores that read from another store and discard what is written.
 
 Law: the store behind it is never written to. Its sessions are still opened for writing, so a
 session that is open elsewhere is busy here too.
@@ -15,7 +15,7 @@ from lamina.errors import JournalError
 
 
 class ScratchStore(MemoryStore):
-    """A store that keeps new sessions, and additions to the sessions of the store behind, in
+    """A store that keeps new sessions, and additions to the underlying store's sessions, in
     memory."""
 
     def __init__(self, behind: JournalStore) -> None:
@@ -41,8 +41,8 @@ class ScratchStore(MemoryStore):
 
 
 class ViewedStore(ScratchStore):
-    """A scratch store that reads one session from `journal` instead of opening it, so that it may
-    be open elsewhere."""
+    """A scratch store that reads one session from `journal` instead of opening it, so that the
+    session may be open elsewhere."""
 
     def __init__(self, behind: JournalStore, session: str, journal: Journal) -> None:
         super().__init__(behind)
@@ -56,7 +56,7 @@ class ViewedStore(ScratchStore):
 
 
 class ViewedJournal:
-    """A session that was read, presented as an open one; it refuses new entries."""
+    """A session read from a journal and presented as open; it refuses new entries."""
 
     since_snapshot: int | None = None
     size = 0
@@ -90,7 +90,7 @@ def _number_of(entry: str) -> int:
 
 
 class ScratchJournal:
-    """An open session whose new entries are forgotten when it is closed."""
+    """An open session whose new entries are discarded on closing."""
 
     since_snapshot: int | None = None
 

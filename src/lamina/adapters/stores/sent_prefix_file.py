@@ -1,7 +1,7 @@
-"""Recently sent prefixes, in a file that all processes of a machine share.
+"""Records recently sent prefixes in a file shared by all processes on a machine.
 
-Laws: it is a cache (`files/cache_file.py`), and losing it loses nothing but predictions. It
-contains digests and times, and no text. It never delays a request for long or makes it fail.
+Laws: the file is a cache (`files/cache_file.py`), and losing it loses only predictions. It contains
+digests and times, but no text. It never delays a request for long or makes it fail.
 """
 
 import sqlite3
@@ -24,7 +24,7 @@ from lamina.core.values.sent_prefix import MAX_PREFIXES, MINUTE, RecentPrefixes,
 
 T = TypeVar("T")
 
-# How many seconds a request waits for another process to release the file.
+# Seconds that a request waits for another process to release the file.
 PATIENCE = 0.25
 
 SENT_PREFIXES = CacheFileKind(
@@ -55,7 +55,7 @@ class SentPrefixFile:
         self.path = path
         self._lock = Lock()
         self._cache = CacheFile(path, SENT_PREFIXES, patience=PATIENCE)
-        # Once the disk has failed, it is not tried again.
+        # Once the disk has failed, it is not retried.
         self._usable = True
 
     async def recent(self, target: str, now: float) -> RecentPrefixes:

@@ -1,8 +1,8 @@
-"""A session's file: its name, the index beside it, its totals, and its deletion.
+"""Names, indexes, lists and deletes session files.
 
-Laws: an index is trusted only if its checksum is right; it is replaced as a whole or not at all,
-and rebuilt if it is missing, damaged or old. Its totals count only for the bytes that it fits. An
-interrupted deletion may leave unused blobs, but never a session whose blobs are gone.
+Laws: an index is trusted only if its checksum is right; it is replaced atomically, and rebuilt if
+missing, damaged or outdated. Its totals are valid only for the bytes it covers. An interrupted
+deletion may leave unused blobs, but never a session whose blobs are gone.
 """
 
 import contextlib
@@ -36,12 +36,12 @@ SUFFIX = ".jsonl"
 # File systems allow 255 bytes in a name; the rest is for files beside the journal.
 LONGEST_NAME = 160
 
-# Names that Windows reserves for devices, with any suffix.
+# Names reserved for devices on Windows, with any suffix.
 _DEVICES = {"con", "prn", "aux", "nul", *(f"{n}{i}" for n in ("com", "lpt") for i in range(10))}
 
 
 def file_stem(session: str) -> str:
-    """Return a file name for any session id."""
+    """Return the file name for any session id."""
     stem = quote(session, safe=" !,@+()", errors="surrogatepass")
     if stem.startswith((".", " ")) or stem.endswith((".", " ")) or not stem:
         stem = f"%{stem}"
@@ -49,7 +49,7 @@ def file_stem(session: str) -> str:
         stem = f"%{stem}"
     digest = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()
     if len(stem) <= LONGEST_NAME and session != session.lower():
-        # Where case does not matter, "A" and "a" must not be the same file.
+        # On case-insensitive file systems, "A" and "a" must not be the same file.
         stem = f"{stem}={digest[:8]}"
     if len(stem) > LONGEST_NAME:
         # Any other equals sign is escaped.
@@ -58,7 +58,7 @@ def file_stem(session: str) -> str:
 
 
 def session_of(path: Path) -> str:
-    """Return the session id of a file, from its name or, if the id was too long for that, its
+    """Return a file's session id, from its name or, if the id was too long for that, from its
     header."""
     stem = path.name.removesuffix(SUFFIX)
     name = unquote(stem.partition("=")[0])
@@ -72,7 +72,7 @@ def session_of(path: Path) -> str:
     return header.session if isinstance(header, SessionEntry) else name
 
 
-# Lines that the first version covered may not be readable: it did not check what was written.
+# Lines covered by the first version may be unreadable: it did not check what was written.
 _MAGIC = b"lamina-index-2\n"
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(LineIndex)
@@ -97,7 +97,7 @@ def write_index(path: Path, index: LineIndex) -> None:
 
 
 def write_first_index(path: Path, index: LineIndex) -> None:
-    """Write an index only if none exists: one that another process has just written may cover more.
+    """Write an index only if none exists: one just written by another process may cover more.
 
     Raises:
         OSError: one exists, or it cannot be written.
@@ -121,7 +121,7 @@ def _write_draft(path: Path, index: LineIndex) -> Path:
 
 
 def read_index(path: Path) -> LineIndex | None:
-    """Return the index; None if it is missing or its checksum is wrong."""
+    """Return the index; None if missing or its checksum is wrong."""
     try:
         data = path.read_bytes()
     except OSError:
@@ -137,7 +137,7 @@ def read_index(path: Path) -> LineIndex | None:
 
 
 def read_bytes(handle: int) -> bytes:
-    """Return all bytes of an open file."""
+    """Return all the bytes of an open file."""
     size = os.fstat(handle).st_size
     chunks, at = [], 0
     while at < size:
@@ -150,7 +150,7 @@ def read_bytes(handle: int) -> bytes:
 
 
 def is_at(handle: int, path: Path) -> bool:
-    """Return whether the open file is still the one at `path`."""
+    """Check whether the open file is still the one at `path`."""
     try:
         there, here = os.stat(path), os.fstat(handle)
     except OSError:
@@ -159,10 +159,7 @@ def is_at(handle: int, path: Path) -> bool:
 
 
 def check_header(header: SessionEntry, session: str | None, path: Path) -> None:
-    """
-    Raises:
-        JournalError: the file is of a later version, or belongs to another session.
-    """
+    """Raises: JournalError: the file has a later version, or belongs to another session."""
     check_format(header, str(path))
     if session is not None and header.session != session:
         raise JournalError(
@@ -190,9 +187,9 @@ def delete_files(
     others: Iterable[Path],
     blob_path: Callable[[str], Path],
 ) -> DeletedSession:
-    """Delete a session whose lock is held, and the blobs that only it used. A blob stays if another
-    file names it, even one that cannot be read as a session, or if it was put again since this
-    session was written and may be named soon.
+    """Delete a session whose lock is held, and the blobs that only it used. A blob is kept if
+    another file names it, even one that cannot be read as a session, or if it was stored again
+    after this session was written and may soon be named.
 
     Raises:
         JournalError: it cannot be deleted.
@@ -218,7 +215,7 @@ def _blobs_in(data: bytes, session: str) -> frozenset[str]:
 
 
 def sum_file(file: JournalFile, written: Sequence[Entry] = ()) -> SessionTotals:
-    """Return the totals of a file, including the entries `written` since it was read."""
+    """Return a file's totals, including the entries `written` since it was read."""
     journal = file.journal
     entries = GrownEntries(journal.entries, written)
     if file.totals is not None:
@@ -231,7 +228,7 @@ def sum_file(file: JournalFile, written: Sequence[Entry] = ()) -> SessionTotals:
 
 
 def list_file(path: Path, session: str) -> ListedSession:
-    """Return one session file with its totals, and keep the totals for the next time."""
+    """Return a session file with its totals, and save the totals for next time."""
     try:
         status, data = path.stat(), path.read_bytes()
     except OSError as error:
@@ -245,7 +242,7 @@ def list_file(path: Path, session: str) -> ListedSession:
     except LaminaError as error:
         problem = str(error)
     if totals is not None and file.places is not None and file.totals is None:
-        # A convenience: nothing is lost if it cannot be written.
+        # Optional: nothing is lost if it cannot be written.
         with contextlib.suppress(OSError, OverflowError):
             _keep_totals(path, data, index, file.places, totals)
     return ListedSession(
@@ -262,7 +259,7 @@ def _keep_totals(
     if index is None or not index.fits(data):
         write_first_index(place, places.index(b"", totals))
         return
-    # It has a snapshot of the bytes it covers, and must keep covering just those.
+    # The index has a snapshot of the bytes it covers, and must keep covering exactly those.
     entries = IndexedEntries(data, LinePlaces.of(index))
     *_, leaf = entries
     write_index(place, index.with_totals(sum_totals(Journal(entries=entries, leaf=leaf))))

@@ -1,7 +1,7 @@
-"""The rows of a session: its own row, those of its entries, and the journal read from them.
+"""Reads and writes a session's rows (its own and its entries'), and builds the journal from them.
 
-Law: a row is trusted only if the checksum of its line is right. A damaged row is reported when
-everything is read, and is an error when it is looked up; it never affects its neighbours.
+Law: a row is trusted only if its line's checksum is right. A damaged row is reported when
+everything is read, and raises an error when looked up; it never affects its neighbours.
 """
 
 import sqlite3
@@ -26,8 +26,8 @@ _totals = msgspec.msgpack.Decoder(SessionTotals)
 
 
 class SessionRecord(Struct, frozen=True, kw_only=True, array_like=True):
-    """The row of a session. Every writer has its own `epoch`, and writes nothing once there is a
-    later one."""
+    """A session's row. Every writer has its own `epoch`, and writes nothing once there is a later
+    one."""
 
     key: int
     epoch: int
@@ -41,7 +41,7 @@ class SessionRecord(Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class SalvagedRecord(SessionRecord, frozen=True, kw_only=True):
-    """A stand-in for the row of a session that cannot be read."""
+    """A stand-in for an unreadable session row."""
 
 
 _FIELDS = SessionRecord.__struct_fields__
@@ -49,7 +49,7 @@ _SELECT = f"select {', '.join(_FIELDS)} from session where id = ?"
 
 
 def find_record(connection: sqlite3.Connection, session: str) -> SessionRecord | None:
-    """Return the row of a session; None if there is none.
+    """Return a session's row; None if there is none.
 
     Raises:
         JournalError: it is damaged.
@@ -64,8 +64,7 @@ def find_record(connection: sqlite3.Connection, session: str) -> SessionRecord |
 
 
 def salvage_record(connection: sqlite3.Connection, session: str) -> SessionRecord | None:
-    """Return the row of a session, or a stand-in found through its entries if the row cannot be
-    read."""
+    """Return a session's row or, if unreadable, a stand-in based on its entries."""
     try:
         return find_record(connection, session)
     except (sqlite3.DatabaseError, JournalError) as error:
@@ -81,7 +80,7 @@ def salvage_record(connection: sqlite3.Connection, session: str) -> SessionRecor
 def insert_entries(
     connection: sqlite3.Connection, key: int, seq: int, entries: Sequence[Entry], lines: bytes
 ) -> None:
-    """Add rows for entries, numbered from `seq` on; `lines` are their lines."""
+    """Add rows for entries, numbered from `seq`; `lines` are their lines."""
     parts = lines.split(b"\n")
     connection.executemany(
         "insert into entry values (?, ?, ?, ?, ?, ?)",
@@ -93,7 +92,7 @@ def insert_entries(
 
 
 def drop_named(connection: sqlite3.Connection, key: int, digests: set[str]) -> set[str]:
-    """Return those of `digests` that no line of another session names for any reason."""
+    """Return those of `digests` that appear in no other session's lines."""
     query = "select line from entry where session <> ?"
     rows = connection.execute(query, (key,))
     while digests and (lines := rows.fetchmany(1_000)):
@@ -103,7 +102,7 @@ def drop_named(connection: sqlite3.Connection, key: int, digests: set[str]) -> s
 
 
 def pack_totals(totals: SessionTotals | None) -> bytes | None:
-    """Return totals as bytes to store; None if there are none, or a provider's figures are out of
+    """Encode totals for storage; None if there are none, or a provider's figures are out of
     range."""
     try:
         return None if totals is None else seal(msgspec.msgpack.encode(totals))
@@ -112,7 +111,7 @@ def pack_totals(totals: SessionTotals | None) -> bytes | None:
 
 
 def unpack_totals(packed: bytes | None) -> SessionTotals | None:
-    """Return stored totals; None if there are none, or they are damaged."""
+    """Decode stored totals; None if missing or damaged."""
     data = unseal(packed)
     try:
         return None if data is None else _totals.decode(data)
@@ -121,12 +120,12 @@ def unpack_totals(packed: bytes | None) -> SessionTotals | None:
 
 
 def as_bytes(value: object) -> bytes:
-    """Return the value of a row as bytes, which it is unless the file is damaged."""
+    """Return a row's value as bytes, which it is unless the file is damaged."""
     return value if isinstance(value, bytes) else str(value).encode()
 
 
 def is_text(name: str) -> bool:
-    """Return whether a database can store a name: it has no lone surrogates."""
+    """Check whether a database can store a name: it must have no lone surrogates."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -140,14 +139,14 @@ def _kind_of(entry: Entry) -> str:
     return str(type(entry).__struct_config__.tag)
 
 
-# The first _SINGLE look-ups read one row each. A caller that makes more is reading everything, so
-# later look-ups also read the rows that follow.
+# The first _SINGLE look-ups read one row each. A caller that makes more is probably reading
+# everything, so later look-ups also read the following rows.
 _SINGLE = 64
 _TOGETHER = 256
 
 
 class RowEntries(Mapping[str, Entry]):
-    """The first `count` entries of a session in order of writing, read on demand."""
+    """A session's first `count` entries in order of writing, read on demand."""
 
     def __init__(
         self, database: Database, connection: sqlite3.Connection, key: int, session: str, count: int
@@ -165,7 +164,7 @@ class RowEntries(Mapping[str, Entry]):
         self.damaged = False
 
     def extend(self, entries: Sequence[Entry]) -> None:
-        """Add the entries of the following rows, which were read already."""
+        """Add the entries of the following rows, which have already been read."""
         self._entries.update((entry.id, entry) for entry in entries)
         self._count += len(entries)
 
@@ -185,7 +184,7 @@ class RowEntries(Mapping[str, Entry]):
         return rows[0][0] if rows else ""
 
     def release(self) -> None:
-        """Release the connection; each later look-up opens its own."""
+        """Release the connection; each later look-up opens a new one."""
         with self._lock:
             self._connection = None
 
@@ -264,8 +263,8 @@ class RowEntries(Mapping[str, Entry]):
 
 
 def read_rows(rows: Iterable[StoredRow | Damage], session: str, last: int) -> Journal:
-    """Return the journal of all rows of a session, every checksum verified. `last` is the highest
-    number that the session's own row records."""
+    """Return the journal of all of a session's rows, verifying every checksum. `last` is the
+    highest number recorded in the session's own row."""
     reader = TreeReader()
     offset = 0
     others: list[Damage] = []
@@ -279,7 +278,7 @@ def read_rows(rows: Iterable[StoredRow | Damage], session: str, last: int) -> Jo
             if isinstance(found, Line) and found.entry.id != entry_id:
                 detail = f"entry {found.entry.id!r} is filed under another id, {entry_id!r}"
                 others.append(Damage(kind="conflict", detail=detail, line=seq + 1, offset=offset))
-        # Where the line would be if all of them were a file.
+        # The line's position if all lines were in one file.
         offset += len(line) + 1
     journal = reader.finish(session)
     damage = (*journal.damage, *others)

@@ -1,9 +1,9 @@
-"""The account of money spent, in a file that many processes share.
+"""Records money spent in an account file shared by many processes.
 
-Laws: one line per act, appended in one write and never rewritten; a writer holds the file's lock
-and has read everything before its line, so that checking a limit and reserving are one act.
-Reservations are on disk before anything is sent. A line that was cut off stays, is reported, and
-affects no other. Totals are cached beside the file and may be lost.
+Laws: each act is one line, appended in one write and never rewritten; a writer holds the file's
+lock and has read everything before its line, so that checking a limit and reserving are atomic.
+Reservations are on disk before anything is sent. A truncated line is kept, is reported, and affects
+no other. Totals are cached beside the file and may be lost.
 """
 
 import os
@@ -48,11 +48,11 @@ from lamina.errors import SpendLedgerError
 
 T = TypeVar("T")
 POLL_S = 0.003
-# Totals are written again after this many new bytes.
+# Totals are rewritten after this many new bytes.
 TOTALS_BYTES = 1 << 16
-# The last this many bytes that the totals cover must be unchanged.
+# The last bytes covered by the totals, this many, must be unchanged.
 _PROOF_BYTES = 256
-# Up to this many bytes from other processes are read without a thread.
+# Up to this many new bytes from other processes are read without a thread.
 AT_ONCE_BYTES = 1 << 14
 _WRITING = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0)
 _encoder = msgspec.msgpack.Encoder()
@@ -69,9 +69,9 @@ class _Totals(Struct, frozen=True, kw_only=True):
 
 
 class SpendFile(SpendLedger):
-    """The account in the file `path`. A day begins at midnight UTC, or in `zone`; the zone belongs
-    to the account and is the same for everyone who shares it. If the file is in use, a call waits
-    up to `wait` seconds."""
+    """The account in the file `path`. A day begins at midnight in UTC or in `zone`; the zone
+    belongs to the account and is the same for everyone who shares it. If the file is in use, a call
+    waits up to `wait` seconds."""
 
     def __init__(
         self, path: str | os.PathLike[str], *, zone: tzinfo | None = None, wait: float = 10.0
@@ -79,7 +79,7 @@ class SpendFile(SpendLedger):
         self.path = Path(path)
         self._zone = zone or UTC
         self._wait = wait
-        # For threads of this process; processes use the lock on the file.
+        # For threads in this process; processes use the file's lock.
         self._turnstile = threading.Lock()
         self._forget()
 
@@ -116,7 +116,7 @@ class SpendFile(SpendLedger):
         return await self._run(self._read)
 
     async def _run(self, act: Callable[[], T]) -> T:
-        # The file and what is remembered of it must agree, so nothing is cancelled in between.
+        # The file and its cached state must agree, so nothing is cancelled in between.
         with anyio.CancelScope(shield=True):
             result = await anyio.to_thread.run_sync(act)
         return result  # noqa: RET504 - for type checkers the block might end early
@@ -142,7 +142,7 @@ class SpendFile(SpendLedger):
             self._write_settlement(handle, settlement)
 
     def _settle_at_once(self, settlement: Settlement) -> bool:
-        """Settle without waiting for others; return False if that is not possible."""
+        """Settle without waiting for others; return False if this is impossible."""
         if self._identity is None or not self._turnstile.acquire(blocking=False):
             return False
         try:
@@ -228,8 +228,8 @@ class SpendFile(SpendLedger):
 
     @contextmanager
     def _locked(self, *, writes: bool = True) -> Iterator[int | None]:
-        """Yield a handle of the file, locked and read to its end; None if it is only to be read and
-        does not exist."""
+        """Open and lock the file, read it to its end, and yield its handle; None if it is only to
+        be read and does not exist."""
         with self._turnstile:
             try:
                 handle = self._open(writes=writes)
@@ -283,7 +283,7 @@ class SpendFile(SpendLedger):
             os.close(handle)
 
     def _catch_up(self, handle: int | None) -> None:
-        """Read what other processes wrote since the last time."""
+        """Read what other processes have written since last time."""
         assert handle is not None
         status = os.fstat(handle)
         identity, size = (status.st_dev, status.st_ino), status.st_size
@@ -296,7 +296,7 @@ class SpendFile(SpendLedger):
         data = _read_from(handle, self._covered, size)
         if not self._ends_line:
             data = data.removeprefix(b"\n")
-        # No process is writing now, so a last line without an end was cut off.
+        # No process is writing now, so an unterminated last line was cut off.
         self._ends_line = data.endswith(b"\n")
         rows = data.split(b"\n")
         if self._ends_line:
@@ -317,7 +317,7 @@ class SpendFile(SpendLedger):
         is_new = self._covered == 0
         data = b"".join(map(encode_line, lines))
         try:
-            # A line that was cut off stays on its own line.
+            # A truncated line is kept on a line of its own.
             write_all(handle, data if self._ends_line else b"\n" + data)
             if durable:
                 sync_file(handle)
@@ -338,7 +338,7 @@ class SpendFile(SpendLedger):
 
     @property
     def totals_path(self) -> Path:
-        """Return the path of the totals, which save an opening from reading the whole file."""
+        """Return the path of the cached totals, which save reading the whole file on opening."""
         return self.path.with_suffix(".totals")
 
     def _load_totals(self, handle: int, size: int) -> None:

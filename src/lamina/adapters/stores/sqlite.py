@@ -1,11 +1,10 @@
-"""Sessions as rows of a SQLite file: the store of a workspace's sessions and blobs, and a session
-opened for writing.
+"""Stores a workspace's sessions and blobs as rows in a SQLite file.
 
-Laws: an append is one transaction, and on disk before it is acknowledged; a row of an entry is
-never changed. Only one opening writes at a time: its epoch, checked inside the same transaction,
-shows whether another process took the session over. Acknowledged entries survive a crash of the
-process and a power failure. Opening reads a bounded number of rows, however many there are: the
-header, the last row, and the rows behind the snapshot.
+Laws: an append is one transaction, and on disk before it is acknowledged; entry rows are never
+changed. Only one opening writes at a time: its epoch, checked in the same transaction, shows
+whether another process has taken over the session. Acknowledged entries survive process crashes and
+power failures. Opening reads a bounded number of rows, however many there are: the header, the last
+row, and the rows after the snapshot.
 """
 
 import hashlib
@@ -62,7 +61,7 @@ from lamina.errors import (
 
 
 class SqliteJournal:
-    """An open session; it keeps its lease until it is closed or no longer referenced."""
+    """An open session, which keeps its lease until closed or no longer referenced."""
 
     def __init__(
         self,
@@ -104,8 +103,8 @@ class SqliteJournal:
         return journal
 
     def _read_behind_snapshot(self, connection: sqlite3.Connection) -> Journal | None:
-        """Return the journal with its snapshot; None if there is none or rows near it are damaged,
-        so that everything has to be read."""
+        """Return the journal with its snapshot; None if everything must be read because there is no
+        snapshot or rows near it are damaged."""
         key = self._row.key
         found = connection.execute(
             "select cast(seq as integer), cast(last as integer), cast(size as integer), state "
@@ -181,7 +180,7 @@ class SqliteJournal:
                     )  # fmt: skip
                     if not taken.rowcount:
                         self._refuse(connection)
-                    # From here on the ids are used up, even if the rows are lost.
+                    # From here on, the ids are used up, even if the rows are lost.
                     self.last = last
                     insert_entries(connection, self._row.key, self._count, entries, lines)
                     self._require_found(connection, len(entries))
@@ -191,10 +190,10 @@ class SqliteJournal:
         self.size += len(lines)
 
     def _require_found(self, connection: sqlite3.Connection, count: int) -> None:
-        """Make sure that the index leads to the new rows before they are acknowledged.
+        """Check that the index finds the new rows before they are acknowledged.
 
         Raises:
-            WriteFailed: the rows that were just written are not all found.
+            WriteFailed: some of the rows just written are not found.
         """
         query = "select count(*) from entry where session = ? and seq >= ?"
         if connection.execute(query, (self._row.key, self._count)).fetchone() != (count,):
@@ -219,8 +218,8 @@ class SqliteJournal:
 
     @property
     def _is_found_damaged(self) -> bool:
-        """Whether a look-up failed. The next opening then has to read everything, so no snapshot or
-        totals are kept until then."""
+        """Check whether a look-up failed. The next opening must then read everything, so no
+        snapshot or totals are saved until then."""
         return self._rows is not None and self._rows.damaged
 
     @property
@@ -239,7 +238,7 @@ class SqliteJournal:
             with self._lock, transaction(connection, durable=False):
                 connection.execute("insert or replace into snapshot values (?, ?, ?, ?, ?)", values)
         except sqlite3.Error:
-            # A convenience: nothing is lost if it cannot be kept.
+            # Optional: nothing is lost if it cannot be saved.
             return
         self._snapshot_size = self.size
 
@@ -279,13 +278,13 @@ def _inode_of(database: Database) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-# How often an opening checks whether the session is free, in seconds.
+# Seconds between checks whether the session is free.
 POLL_S = 0.02
 
 
 class SqliteStore(JournalStore):
-    """A store of sessions and blobs in one file, `path`. An opening waits up to `wait` seconds for
-    another one to close, and takes over the session of a killed process at once."""
+    """A store of sessions and blobs in the file `path`. An opening waits up to `wait` seconds for
+    another one to close, and takes over a killed process's session at once."""
 
     def __init__(self, path: str | os.PathLike[str], *, wait: float = 5.0) -> None:
         self.path = Path(path)
@@ -331,7 +330,7 @@ class SqliteStore(JournalStore):
     async def open(self, session: str) -> SqliteJournal:
         owner = new_holder()
         try:
-            # One connection for all of it: closing the last one would copy the log each time.
+            # One connection throughout: closing the last one would copy the log each time.
             connection = await anyio.to_thread.run_sync(self._connect, session)
             try:
                 await self._acquire(connection, session, owner)
@@ -349,7 +348,7 @@ class SqliteStore(JournalStore):
         return self._database.open()
 
     def _load(self, connection: sqlite3.Connection, session: str, owner: str) -> SqliteJournal:
-        """Return the journal of a session that is held by `owner`."""
+        """Return the journal of a session held by `owner`."""
         with self._database.telling_errors():
             row = find_record(connection, session)
             if row is None or row.owner != owner:
@@ -392,7 +391,7 @@ class SqliteStore(JournalStore):
     def _read_found(
         self, connection: sqlite3.Connection, row: SessionRecord, session: str
     ) -> Journal:
-        """Return what can be read of an existing session, however damaged the file is."""
+        """Return the readable part of an existing session, however damaged the file is."""
         journal = read_rows(salvage_rows(connection, row.key, row.last), session, row.last)
         check_format(journal.header, str(self.path))
         if isinstance(row, SalvagedRecord):
@@ -409,8 +408,8 @@ class SqliteStore(JournalStore):
             return b"".join(b"%b\n" % as_bytes(r[2]) for r in rows if not isinstance(r, Damage))
 
     async def is_sound(self) -> bool:
-        """Return whether the file is intact as a database, so that it can be written to; damaged
-        lines do not count. Reads the whole file."""
+        """Check whether the file is an intact database that can be written to; damaged lines do not
+        count. Reads the whole file."""
         return await anyio.to_thread.run_sync(self._is_sound)
 
     def _is_sound(self) -> bool:
@@ -447,7 +446,8 @@ class SqliteStore(JournalStore):
                 return tuple(reversed(found))
 
     async def list_sessions(self) -> Sequence[ListedSession]:
-        """Damage that occurred later is not noticed here until the session is read."""
+        """List all sessions. Damage that occurred after a session's totals were saved is not
+        noticed until it is read."""
         return await anyio.to_thread.run_sync(
             lambda: [self._describe(session) for session in self._sessions()]
         )
@@ -487,7 +487,7 @@ class SqliteStore(JournalStore):
                 for table in ("entry", "snapshot"):
                     connection.execute(f"delete from {table} where session = ?", (row.key,))
                 connection.execute("delete from session where key = ?", (row.key,))
-                # A blob that was put again since may be named soon.
+                # A blob stored again since then may soon be named.
                 query = "delete from blob where digest = ? and put <= ?"
                 blobs = [
                     digest
@@ -540,7 +540,7 @@ class SqliteStore(JournalStore):
 
     @contextmanager
     def _finding(self, session: str) -> Iterator[tuple[sqlite3.Connection, SessionRecord]]:
-        """Yield a connection and the row of a session.
+        """Yield a connection and a session's row.
 
         Raises:
             UnknownSession: no session has that id.
@@ -555,7 +555,7 @@ class SqliteStore(JournalStore):
 
 
 def _keep_totals(connection: sqlite3.Connection, row: SessionRecord, totals: SessionTotals) -> None:
-    """Keep totals for the next time, unless entries were added since or the file is read-only."""
+    """Save totals for next time, unless entries were added since or the file is read-only."""
     values = (pack_totals(totals), totals.name, row.key, row.size)
     query = "update session set totals = ?, title = ? where key = ? and size = ?"
     with suppress(sqlite3.OperationalError), transaction(connection, durable=False):

@@ -1,4 +1,4 @@
-"""The definitions of tools that a person has approved.
+"""Records the tool definitions that a person has approved.
 
 Law: a tool whose definition changed since it was first offered is not offered again until a person
 has seen the change. An unreadable file is never overwritten, and no tool is offered based on it.
@@ -19,7 +19,7 @@ from lamina.errors import UsageError
 
 
 class ReviewedDefinition(Struct, frozen=True, kw_only=True):
-    """A tool's definition as its server describes it."""
+    """A tool definition as described by its server."""
 
     digest: str
     description: str
@@ -49,19 +49,19 @@ class _ApprovalsFile(Struct, kw_only=True):
 
 
 class Approvals:
-    """The approvals in one file, which several processes may share."""
+    """The approvals in a file that several processes may share."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = SharedFile(path, _ApprovalsFile, "approvals", "approve every tool again")
 
     async def review(self, tools: Sequence[OfferedTool]) -> Toolset:
-        """Return the tools that may be offered; new ones are recorded, changed ones are withheld
+        """Return the tools that may be offered. New tools are recorded; changed ones are withheld,
         and their changes saved for display."""
         return await anyio.to_thread.run_sync(self._review, tuple(tools))
 
     async def changes(self) -> tuple[ToolChange, ...]:
-        """Return the changes that wait for a person.
+        """Return the changes that await a person's review.
 
         Raises:
             UsageError: the file cannot be read.
@@ -69,7 +69,7 @@ class Approvals:
         return await anyio.to_thread.run_sync(self._changes)
 
     async def approve(self, tool: str, digest: str | None = None) -> None:
-        """Approve the current definition of a tool, by its id or its name for the model; with
+        """Approve the current definition of a tool, given by its id or its name for the model; with
         `digest`, only that definition.
 
         Raises:
@@ -82,7 +82,7 @@ class Approvals:
             book = self._file.read()
             if any(_differs(book.tools.get(tool.id), tool) for tool in tools):
                 with self._file.locked():
-                    # Another process may have written since.
+                    # Another process may have written in the meantime.
                     book = self._file.read()
                     book.tools |= {
                         tool.id: _record(book.tools.get(tool.id), tool) for tool in tools

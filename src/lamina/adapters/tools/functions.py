@@ -1,11 +1,11 @@
-"""Python functions as tools: their descriptions from docstrings, their parameters as a JSON Schema,
-and their calls.
+"""Turns Python functions into tools: takes descriptions from docstrings, describes parameters as a
+JSON Schema, and makes the calls.
 
 Laws: an error in a function is the result of its call; only a cancellation propagates. A function
-that no model could call correctly is refused when it is registered, not when it is called. The
-schema promises exactly what `convert` accepts, except that a value of the wrong JSON type ("5" for
-a number) is also accepted if its meaning is clear. Only the first paragraph and an `Args:` section
-of a docstring are read; the rest is for people.
+that no model could call correctly is refused when it is registered, not when it is called.
+`convert` accepts exactly what the schema describes, and also values of the wrong JSON type ("5" for
+a number) if their meaning is clear. Only the first paragraph and an `Args:` section of a docstring
+are read; the rest is for people.
 """
 
 import functools
@@ -60,7 +60,7 @@ def first_paragraph(doc: str | None) -> str:
 
 
 def parameter_texts(doc: str | None) -> dict[str, str]:
-    """Return the texts of the `Args:` section by parameter."""
+    """Return the descriptions in the `Args:` section by parameter."""
     lines = inspect.cleandoc(doc or "").splitlines()
     start = next((at for at, line in enumerate(lines) if _SECTION.fullmatch(line)), None)
     if start is None:
@@ -86,14 +86,15 @@ _PLAIN = (str, int, float, bool, type(None))
 
 
 class Parameters:
-    """Return the parameters of a function."""
+    """A function's parameters."""
 
     def __init__(self, schema: dict[str, Any], shape: type[Struct]) -> None:
         self.schema = schema
         self._shape = shape
 
     def convert(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments as the function accepts them; missing ones are left to its defaults.
+        """Convert arguments to the types that the function expects; missing ones keep their
+        defaults.
 
         Raises:
             msgspec.ValidationError: the arguments do not match.
@@ -113,10 +114,10 @@ class Parameters:
 
 
 def read_parameters(function: Callable[..., Any], name: str) -> Parameters:
-    """Return the parameters of a function, without those that a `functools.partial` has filled.
+    """Return a function's parameters, except those filled by a `functools.partial`.
 
     Raises:
-        UsageError: one of them cannot be passed by name, or not as JSON.
+        UsageError: a parameter cannot be passed by name or as JSON.
     """
     try:
         signature = inspect.signature(function)
@@ -134,7 +135,7 @@ def read_parameters(function: Callable[..., Any], name: str) -> Parameters:
         if parameter.default is inspect.Parameter.empty:
             fields.append((parameter.name, kind))
         else:
-            # The function applies its own default: a mutable one must not be copied here.
+            # The function applies its own default: a mutable default must not be copied here.
             fields.append((parameter.name, kind | UnsetType, UNSET))
         for text in _find_texts(kind)[:1]:
             texts[parameter.name] = text
@@ -143,7 +144,7 @@ def read_parameters(function: Callable[..., Any], name: str) -> Parameters:
 
 
 def _find_annotated(function: Any) -> Any:
-    """Return the object with the annotations: for a callable object, its `__call__`."""
+    """Return the object that has the annotations: for a callable object, its `__call__`."""
     while isinstance(function, partial):
         function = function.func
     return function if inspect.isroutine(function) else type(function).__call__
@@ -182,7 +183,7 @@ def _plain(kind: Any) -> str:
 
 
 def _find_texts(kind: Any) -> list[str]:
-    """Return the texts of `Annotated[..., "description"]`."""
+    """Return the descriptions in `Annotated[..., "description"]`."""
     if get_origin(kind) is not Annotated:
         return []
     return [arg for arg in get_args(kind)[1:] if isinstance(arg, str)]
@@ -210,8 +211,8 @@ def _schema(
 
 
 def _inline(value: Any, parts: Mapping[str, Any], definitions: dict[str, Any]) -> Any:
-    """Return the schema with its references replaced by their targets, since not every provider
-    follows references. Recursive parts stay references."""
+    """Return the schema with references replaced by their targets, because some providers do not
+    follow them. Recursive parts remain references."""
     match value:
         case {"$ref": str(ref)}:
             name = ref.removeprefix(_REFERENCE)
@@ -260,14 +261,14 @@ def _find_names(value: Any) -> list[str]:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Functions that timed out still run in their threads, and must not use up those of others.
+# Functions that timed out still run in their threads, and must not use up threads needed elsewhere.
 _MAX_THREADS = 40
 
 
 class FunctionTool(Generic[P, R]):
-    """A function with its name and description for a model and a person. It can still be called
-    like the plain function. One that `writes_marks` makes sure itself that the mark of a secret
-    does not replace the secret; others are not called with a mark."""
+    """A function with its name and description for models and people. It can still be called like
+    the plain function. A function that `writes_marks` ensures itself that a mark never replaces the
+    secret it stands for; other functions are not called with marks."""
 
     def __init__(
         self,
@@ -328,7 +329,7 @@ class FunctionTool(Generic[P, R]):
         with anyio.move_on_after(self.timeout) as scope:
             try:
                 result = await self._invoke(values, threads)
-            # Any error of a tool is its result, even `sys.exit()`.
+            # Any error in a tool is its result, even `sys.exit()`.
             except (Exception, SystemExit) as error:  # noqa: BLE001
                 return fail(_say_error(error), self.max_characters)
         if scope.cancelled_caught:
@@ -381,13 +382,13 @@ def tool(
 
 
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-    """Make a tool of a function, which can still be called. A person is asked before every call
-    unless `permission="free"`. It is part of every request unless `include` says that it is
-    searched for ("agent") or added by hand ("manual").
+    """Turn a function into a tool; it can still be called directly. A person is asked before every
+    call unless `permission="free"`. The tool is part of every request unless `include` says that it
+    is searched for ("agent") or added by hand ("manual").
 
     Raises:
-        UsageError: a model could not call it: a parameter has no annotation or one that JSON
-            cannot carry, or its name is not valid.
+        UsageError: a model could not call it: its name is invalid, or a parameter has no annotation
+            or one that JSON cannot represent.
         TypeError: a keyword argument is unknown.
     """
     require_known("tool", _OPTIONS, options)
@@ -397,7 +398,7 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
 
 class FunctionTools:
-    """A tool host of functions, offered in the given order. Plain functions are wrapped with
+    """A tool host that offers functions in the given order. Plain functions are wrapped with
     `tool`."""
 
     def __init__(self, *functions: Callable[..., Any]) -> None:
@@ -444,7 +445,7 @@ def _output(name: str, result: object, limit: int) -> ToolOutput:
 
 
 def _say_error(error: BaseException) -> str:
-    """Return the type and message of an error; for a group, those of its members."""
+    """Return an error's type and message; for a group, those of its members."""
     if isinstance(error, BaseExceptionGroup):
         return "; ".join(_say_error(exception) for exception in error.exceptions)
     message = str(error)

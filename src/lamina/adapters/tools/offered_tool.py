@@ -1,9 +1,9 @@
-"""Turns a server's or function's description of a tool into the offered tool, with its name for the
-model: `server__tool`, in characters that every provider accepts.
+"""Converts the tool definition of a server or function into an offered tool, named `server__tool`
+for the model in characters that every provider accepts.
 
 Laws: every offered tool can be sent to every provider; others are withheld with a reason. Two
-different tools never get the same name, and a tool's name depends only on its server and itself, so
-that it stays when others come and go.
+different tools never get the same name, and a tool's name depends only on its server and its own
+name, so it stays the same when other tools are added or removed.
 """
 
 import re
@@ -26,13 +26,14 @@ _DIGEST_LETTERS = 16
 
 
 def is_exposable(name: str) -> bool:
-    """Return whether every provider accepts this as the name of a tool."""
+    """Check whether every provider accepts this tool name."""
     return len(name) <= MAX_LETTERS and _CLEAN.fullmatch(name) is not None
 
 
 def exposed_name(server: str, tool: str) -> str:
-    """Return the name for the model. A clean pair can be read back: its first `__` ends the server.
-    Any other gets a digest and has no `__`, so that it cannot be mistaken for a clean one."""
+    """Return the tool's name for the model. A clean pair can be parsed back: its first `__` ends
+    the server. Any other name gets a digest and has no `__`, so it cannot be mistaken for a clean
+    one."""
     pair = f"{server}__{tool}"
     if _is_clean(server, tool) and len(pair) <= MAX_LETTERS:
         return pair
@@ -43,11 +44,11 @@ def exposed_name(server: str, tool: str) -> str:
 
 def _is_clean(server: str, tool: str) -> bool:
     letters = _CLEAN.fullmatch(server) and _CLEAN.fullmatch(tool)
-    # Without this, `a_` + `b` and `a` + `_b` would read the same.
+    # Without this, `a_` + `b` and `a` + `_b` would be indistinguishable.
     return bool(letters) and not ("__" in server or server.endswith("_") or tool.startswith("_"))
 
 
-# Functions belong to no server.
+# Functions do not belong to a server.
 NO_SERVER = ""
 
 
@@ -63,7 +64,7 @@ def offer_tool(
     permission: Permission,
     include: Include = "always",
 ) -> OfferedTool | WithheldTool:
-    """Return the tool as it is offered, or why it cannot be."""
+    """Return the offered tool, or the reason why it cannot be offered."""
     label = label_of(server, mend_text(name))
     parameters = _as_object(schema)
     problem = check_schema(parameters)
@@ -88,15 +89,14 @@ def _offer(server: str, name: str, description: str, parameters: dict[str, Any])
     return OfferedTool(
         id=tool_id(server, name),
         definition=ToolDefinition(name=full_name, description=description, parameters=parameters),
-        # The digest is of the tool's own description, not of its name for the model.
+        # The digest covers the tool's own description, not its name for the model.
         digest=digest_value([server, name, description, parameters]),
         label=label_of(server, name),
     )
 
 
 def _as_object(schema: Any) -> Any:
-    """Return the schema of an object: tools without arguments often have none, but providers
-    require one."""
+    """Return an object schema: tools without arguments often lack one, but providers require it."""
     if schema is None:
         schema = {}
     if isinstance(schema, dict) and schema.get("type", "object") == "object":
@@ -105,12 +105,12 @@ def _as_object(schema: Any) -> Any:
 
 
 def tool_name_of(id: ItemId) -> str:
-    """Return the tool's part of its id."""
+    """Return the tool part of an id."""
     return id.partition("/")[2]
 
 
 async def ask_all(asks: Sequence[Callable[[], Awaitable[Toolset]]]) -> list[Toolset]:
-    """Ask several hosts at once for their toolsets, and return these in the order of the hosts."""
+    """Request the toolsets of several hosts concurrently; return them in the order of the hosts."""
     toolsets = [Toolset()] * len(asks)
 
     async def ask(at: int) -> None:
@@ -123,7 +123,7 @@ async def ask_all(asks: Sequence[Callable[[], Awaitable[Toolset]]]) -> list[Tool
 
 
 def without_duplicates(tools: Iterable[OfferedTool]) -> Toolset:
-    """Return the first tool of every name; a model could not say which of two it means."""
+    """Return the first tool with each name; a model could not distinguish two."""
     first: dict[str, OfferedTool] = {}
     withheld: list[WithheldTool] = []
     for tool in tools:

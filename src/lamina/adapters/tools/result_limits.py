@@ -1,7 +1,6 @@
-"""Limits of tool calls: how long they may take, how long their output may be, and which arguments
-are refused.
+"""Limits tool calls: their duration, the length of their output, and the arguments they accept.
 
-Law: a cut text says so, and how long it was; the full text goes with the output."""
+Law: shortened text says so and gives its original length; the full text accompanies the output."""
 
 from collections.abc import Mapping
 
@@ -16,14 +15,14 @@ NO_RESULT = "(no result)"
 
 
 def cut_output(text: str, limit: int = MAX_CHARACTERS, *, is_error: bool = False) -> ToolOutput:
-    """Return the output of a call, cut to `limit` characters, together with the full text."""
+    """Return a call's output, shortened to `limit` characters, together with the full text."""
     text = mend_text(text)
     shown = cut_text(text, limit)
     return ToolOutput(text=shown, is_error=is_error, whole=text if shown != text else "")
 
 
 def holds_mark(value: object) -> bool:
-    """Return whether an argument contains a mark that stands for a secret."""
+    """Check whether an argument contains a mark that stands for a secret."""
     match value:
         case str():
             return count_marks(value) > 0
@@ -37,7 +36,7 @@ def holds_mark(value: object) -> bool:
 
 def refuse_marks(arguments: Mapping[str, object]) -> ToolOutput | None:
     """Return the refusal of a call whose arguments contain such a mark: a tool that writes would
-    replace the secret with it for good."""
+    permanently replace the secret with it."""
     if not holds_mark(arguments):
         return None
     return fail(

@@ -1,7 +1,7 @@
-"""All the tools of a session as one host.
+"""Combines all the tools of a session in one host.
 
-Law: the order is kept: hosts as given, and tools as their host lists them. A name means one tool or
-none.
+Law: order is preserved: hosts as given, and tools as listed by their host. A name refers to at most
+one tool.
 """
 
 from collections.abc import Mapping
@@ -17,15 +17,15 @@ from lamina.errors import UsageError
 
 
 class Toolbox:
-    """Several tool hosts as one. Hosts that have to be opened are opened with it (`async with`)
-    and closed in reverse."""
+    """A tool host that combines several others. Hosts that have to be opened are opened with it
+    (`async with`) and closed in reverse order."""
 
     def __init__(self, *hosts: ToolHost) -> None:
         self._hosts = hosts
         self._managed_hosts = [h for h in hosts if isinstance(h, AbstractAsyncContextManager)]
         self._stack: AsyncExitStack | None = None
         self._homes: dict[str, ToolHost] = {}
-        # Cached by the digest of the definition, since checking a schema takes time.
+        # Cached by the definition's digest, because checking a schema takes time.
         self._checked: dict[str, str | None] = {}
 
     async def __aenter__(self) -> Self:

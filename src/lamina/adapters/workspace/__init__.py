@@ -1,4 +1,4 @@
-"""The workspaces that attached items are read from.
+"""Reads attached items from workspaces.
 
 Private: see `lamina` for what is public.
 """

@@ -1,10 +1,10 @@
-"""The catalogue of a folder's notes: files read into notes, and kept up to date as they change.
+"""Maintains the catalogue of a folder's notes: reads files into notes and keeps them up to date.
 
-Laws: `refresh` returns the same as reading every note again. A file is read only if its stamp
-(times, size, number) differs from when it was last read, or if it was read so soon after a write
-that another write may have left the same stamp. A note whose bytes did not change stays the same
-value, except for its times, and if nothing changed at all, so does the whole catalogue. Notes are
-opened only here, through the root.
+Laws: `refresh` returns the same result as rereading every note. A file is read only if its stamp
+(times, size, inode number) has changed, or if it was read so soon after a write that another write
+may have left the same stamp. A note with unchanged bytes remains the same value, except for its
+times; if nothing changed at all, so does the whole catalogue. Notes are opened only here, through
+the root.
 """
 
 import hashlib
@@ -31,11 +31,11 @@ from lamina.core.ports import Progress
 from lamina.core.values.item import TRAITS, Excerpt
 from lamina.core.values.note import Catalogue, Passage
 
-# From this many passages on, the terms of newly read ones are packed.
+# With at least this many passages, the terms of newly read ones are packed.
 PACKED_AT_ONCE = 100
-# How many passages' terms are kept until a search takes them: some 32 MB.
+# The number of passages whose terms are kept until a search takes them: some 32 MB.
 MAX_FRESH_TERMS = 100_000
-# How far the time of a write may lag behind the clock, in nanoseconds: the kernel's tick, or two
+# The maximum lag of a write's time behind the clock, in nanoseconds: the kernel's tick, or two
 # seconds where times are whole seconds, as on FAT.
 TICK, COARSE_TICK = 100_000_000, 2_000_000_000
 SECOND = 1_000_000_000
@@ -45,7 +45,7 @@ BITS_64 = (1 << 64) - 1
 
 
 class SeenFile(NamedTuple):
-    """A file as it was when checked, before it is read."""
+    """A file's state when checked, before it is read."""
 
     path: str
     stamp: bytes
@@ -53,8 +53,8 @@ class SeenFile(NamedTuple):
 
 
 class FileReader:
-    """Reads files as they are at `now`. `before` is called with each path before it is opened;
-    packed terms of searched texts go into `terms`, if given, by the digests of the texts."""
+    """A reader of files as of `now`. `before` is called with each path before it is opened; packed
+    terms of searched texts are added to `terms`, if given, by text digest."""
 
     def __init__(
         self,
@@ -69,11 +69,11 @@ class FileReader:
         self._now = now
         self._before = before
         self._terms = terms
-        # The searched texts of the latest notes, whose terms are not packed yet.
+        # Searched texts of the latest notes whose terms are not packed yet.
         self._texts: dict[bytes, str] = {}
 
     def read(self, files: Sequence[SeenFile]) -> Iterator[tuple[SeenFile, KnownNote | PathRefused]]:
-        """Yield each file with its note, or the reason why it cannot be read."""
+        """Yield each file with its note or the reason why it cannot be read."""
         for file in files:
             outcome = self._open(file)
             yield file, self._parse(file, outcome) if isinstance(outcome, bytes) else outcome
@@ -88,14 +88,14 @@ class FileReader:
             self._texts.update(zip(digests, texts, strict=True))
             if len(self._texts) >= PACKED_AT_ONCE:
                 self._pack_terms()
-        # The status from before the read, so that a write in between shows as a different stamp.
+        # The status from before the read, so that a write in between changes the stamp.
         return KnownNote(file.stamp, _is_settled(status, self._now), note)
 
     def _pack_terms(self) -> None:
         if self._terms is None or not self._texts:
             return
         if len(self._terms) < MAX_FRESH_TERMS:
-            # Imported here, so that only searches load it.
+            # Imported here so that only searches load it.
             from lamina.core.selection.lexicon import pack_texts
 
             packed = pack_texts([*self._texts.values()])
@@ -103,11 +103,11 @@ class FileReader:
         self._texts = {}
 
     def _open(self, file: SeenFile) -> bytes | KnownNote | PathRefused:
-        """Return the bytes of a file, or its note if it has not changed, or why it is not read."""
+        """Return a file's bytes, its note if unchanged, or the reason why it is not read."""
         self._before(file.path)
         status = file.status
         if status.st_size > MAX_FILE_BYTES:
-            # Without this, it would be read up to the limit each time, only to be refused.
+            # Otherwise it would be read up to the limit each time, only to be refused.
             size = say_too_large(status.st_size, MAX_FILE_BYTES)
             return PathRefused("unreadable", f"{file.path} has {size}")
         try:
@@ -126,28 +126,28 @@ class FileReader:
 
 
 def stamp_of(status: os.stat_result) -> bytes:
-    """Return a stamp that changes with every write, as far as the system can tell."""
+    """Return a stamp that changes with every write that the system can detect."""
     return STAMP.pack(
         status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino & BITS_64
     )
 
 
 def _is_settled(status: os.stat_result, now: int) -> bool:
-    """Return whether a write after `now` cannot leave the same stamp. A write sets ctime, which
-    nothing else can set; on Windows, ctime is when the file was created."""
+    """Check that no write after `now` can leave the same stamp. A write sets ctime, which cannot be
+    set otherwise; on Windows, ctime is the creation time."""
     write_time = status.st_mtime_ns if os.name == "nt" else status.st_ctime_ns
     return write_time < now - (TICK if write_time % SECOND else COARSE_TICK)
 
 
 R = TypeVar("R")
 
-# Up to this many notes, every file is checked each time: that takes milliseconds and is certain.
+# Up to this many notes, every file is checked each time: this takes milliseconds and is reliable.
 MAX_WALKED_NOTES = 5_000
-# After this many nanoseconds every file is checked anyway: a watcher misses some changes.
+# After this many nanoseconds, every file is checked anyway: a watcher misses some changes.
 WALK_INTERVAL_NS = 300_000_000_000
 # Notes are saved in batches of this size, so little is lost if reading is interrupted.
 SAVE_BATCH = 16_384
-# From this many notes on, the last batch is saved later, while others already use the notes.
+# With at least this many notes, the last batch is saved later, while the notes are already in use.
 SAVED_LATER = 500
 # Progress is reported once per this many files.
 PROGRESS_STEP = 50
@@ -155,7 +155,7 @@ SUFFIXES = TRAITS["note"].suffixes
 
 
 class FolderScan(NamedTuple):
-    """The result of checking files: those to read, those that are gone, and those that could not be
+    """The result of checking files: which to read, which are gone, and which could not be
     checked."""
 
     suspects: list[SeenFile]
@@ -164,9 +164,8 @@ class FolderScan(NamedTuple):
 
 
 class NoteCatalogue:
-    """The notes below `root`. If `file` is given, the catalogue is kept there from one process to
-    the next. `watcher` is started only once there are more than `max_walked` notes. Safe to use
-    from several threads."""
+    """The notes below `root`, saved in `file`, if given, for later processes. `watcher` is started
+    only if there are more than `max_walked` notes. Thread-safe."""
 
     def __init__(
         self,
@@ -185,36 +184,37 @@ class NoteCatalogue:
         self._now = now
         self._lock = RLock()
         self._known: dict[str, KnownNote] | None = None
-        # Files too fresh when they were read, or changed by us: read again, whatever the stamp
-        # says.
+        # Files that were too fresh when read, or changed by us: reread whatever the stamp says.
         self._doubts: set[str] = set()
-        # Files that could not be read, and why; tried again each time.
+        # Files that could not be read, with the reason; retried each time.
         self._refusals: dict[str, str] = {}
         self._catalogue = Catalogue()
-        # Whether anything changed since the catalogue was made, or reading was interrupted.
+        # Whether anything changed since the catalogue was built, or reading was interrupted.
         self._is_stale = True
         self._names: tuple[Catalogue, NoteNames] | None = None
         # When all files were last checked.
         self._last_walk: int | None = None
         self._unread: tuple[str, ...] = ()
         self._secrets = FileSecrets()
-        # Kept by the digests of texts: whatever happens to a note, they are right or unused.
+        # Keyed by text digest: whatever happens to a note, they are either correct or unused.
         self._fresh_terms: dict[bytes, bytes] = {}
 
     # -- for callers ------------------------------------------------------------------------------
 
     def refresh(self, progress: Progress | None = None, *, for_search: bool = False) -> Catalogue:
-        """Return all notes as they are now; `progress` is called for files that have to be read. If
-        `for_search` is true, the terms of these can be taken, and new notes wait for `save`."""
+        """Return all current notes; `progress` is called for files that have to be read. With
+        `for_search`, the terms of these files can be taken afterwards, and new notes are not saved
+        until `save`."""
         with self._lock:
             notes = self._open()
-            # Before anything is checked, so that files written from now on count as fresh.
+            # Set before anything is checked, so that files written from now on count as fresh.
             now = self._now()
             if for_search:
-                # Terms that the previous search did not take.
+                # Terms not taken by the previous search.
                 self._fresh_terms.clear()
             paths, last_walk = self._find_changes(now), self._last_walk
-            # The watcher reports a change only once: after a failure from here on we have to walk.
+            # The watcher reports each change only once: after a failure from here on, we have to
+            # walk.
             self._last_walk = None
             try:
                 scan = self._walk(notes) if paths is None else self._look_at(notes, paths)
@@ -229,34 +229,34 @@ class NoteCatalogue:
             return self._catalogue
 
     def mark(self, path: str) -> None:
-        """Mark `path` as changed by us: it is read again, whatever its stamp says."""
-        # Without the lock, so that changing a file does not wait while others are read. A path is
-        # removed before its file is read, so a later mark stays.
+        """Mark `path` as changed by us, so that it is reread whatever its stamp says."""
+        # Without the lock, so that changing a file need not wait for others to be read. A path is
+        # removed before its file is read, so a later mark remains.
         self._doubts.add(path)
 
     def texts(self, passages: Sequence[tuple[str, Passage]]) -> tuple[str | None, ...]:
-        """Return passages as they are searched, from pairs with the path of the note; None if it
+        """Return the searched text of passages, given with their note's path; None if the note
         changed."""
         return self._cut_all(passages, lambda _passage, _lines, text: text)
 
     def take_terms(self, digests: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Return the packed terms of passages that were just read for a search, by the digests of
-        their texts; each is returned once."""
+        """Return the packed terms of passages just read for a search, by text digest; each is
+        returned once."""
         fresh = self._fresh_terms
         return {digest: fresh.pop(digest) for digest in {*digests} if digest in fresh}
 
     def save(self) -> None:
-        """Save notes that were read for a search, in the background."""
+        """Save notes read for a search, in the background."""
         if self._file:
             self._file.write_later()
 
     def excerpts(self, passages: Sequence[tuple[str, Passage]]) -> tuple[Excerpt | None, ...]:
-        """Return passages as they are in their notes, from pairs with the path of the note; None if
-        it changed."""
+        """Return the original text of passages, given with their note's path; None if the note
+        changed."""
         return self._cut_all(passages, lambda passage, lines, _: self._excerpt(passage, lines))
 
     def names(self, catalogue: Catalogue) -> NoteNames:
-        """Return the names of the notes in a catalogue; computed once per catalogue."""
+        """Return the names of a catalogue's notes, computed once per catalogue."""
         latest = self._names
         if latest is None or latest[0] is not catalogue:
             aliases = {note.path: note.aliases for note in catalogue.notes if note.aliases}
@@ -265,12 +265,12 @@ class NoteCatalogue:
         return latest[1]
 
     def take_warnings(self) -> tuple[str, ...]:
-        """Return problems with saving and watching since the last call; no notes are lost."""
+        """Return new problems with saving and watching since the last call; no notes are lost."""
         warnings = self._file.take_warnings() if self._file else ()
         return warnings + (self._watcher.take_warnings() if self._watcher else ())
 
     def close(self) -> None:
-        """Release its files and handles; it can be used again."""
+        """Release files and handles; the catalogue can be used again."""
         with self._lock:
             if self._watcher:
                 self._watcher.stop()
@@ -286,12 +286,12 @@ class NoteCatalogue:
         passages: Sequence[tuple[str, Passage]],
         cut: Callable[[Passage, list[str], str], R],
     ) -> tuple[R | None, ...]:
-        """Cut passages out of notes, from their lines and the text that is searched."""
+        """Extract passages from notes, given their lines and the searched text."""
         results: list[R | None] = [None] * len(passages)
         places: dict[str, list[int]] = {}
         for place, (path, _) in enumerate(passages):
             places.setdefault(path, []).append(place)
-        # One note at a time, so that only one is in memory.
+        # One note at a time, to keep only one in memory.
         for path, inside in places.items():
             title, lines = self._title(path), self._lines(path)
             for place in inside:
@@ -308,7 +308,7 @@ class NoteCatalogue:
         return self._secrets.cut(text, start, end)
 
     def _lines(self, path: str) -> list[str]:
-        """Return the lines of a note as they are now; none if it cannot be read."""
+        """Return a note's current lines; none if it cannot be read."""
         try:
             data, _ = self._root.read(path)
         except PathRefused:
@@ -332,7 +332,7 @@ class NoteCatalogue:
         if self._watcher is None or len(self._known or ()) <= self._most_walked:
             return None
         if not self._is_watching:
-            # Only once: a folder that cannot be watched is not tried again and again.
+            # Only once: a folder that cannot be watched is not retried.
             self._watcher.start()
             self._is_watching = True
         paths = self._watcher.take()
@@ -354,7 +354,7 @@ class NoteCatalogue:
         return FolderScan(suspects, lost_paths, tuple(unread))
 
     def _look_at(self, notes: dict[str, KnownNote], paths: Iterable[str]) -> FolderScan:
-        """Check only these files."""
+        """Check only the given files."""
         suspects, lost_paths = list[SeenFile](), set[str]()
         for path in sorted(filter(_is_note, paths)):
             try:
@@ -371,14 +371,14 @@ class NoteCatalogue:
     def _suspect(
         self, notes: dict[str, KnownNote], path: str, status: os.stat_result
     ) -> SeenFile | None:
-        """Return the file if it has to be read again."""
+        """Return the file if it has to be reread."""
         stamp, old = stamp_of(status), notes.get(path)
         is_changed = old is None or old.stamp != stamp or path in self._doubts
         return SeenFile(path, stamp, status) if is_changed else None
 
     def _without_folder(self, refusal: PathRefused) -> Catalogue:
-        """Return a catalogue for a folder that cannot be read, as on a disk that was removed. Its
-        notes are not forgotten: it may come back."""
+        """Return a catalogue for an unreadable folder, for example on a removed disk. Its notes are
+        not forgotten, because the folder may reappear."""
         problems = (f"{self._root.path}: {refusal.detail}",)
         if self._catalogue != Catalogue(unreadable=problems):
             self._catalogue = Catalogue(unreadable=problems)
@@ -407,7 +407,7 @@ class NoteCatalogue:
         *,
         for_search: bool,
     ) -> None:
-        # The mark is removed before the file is read, so a later mark stays.
+        # The mark is removed before the file is read, so a later mark remains.
         terms = self._fresh_terms if for_search else None
         reader = FileReader(self._root, notes, now, self._doubts.discard, terms)
         batch: list[tuple[str, KnownNote]] = []
@@ -425,7 +425,7 @@ class NoteCatalogue:
                     self._keep(batch)
                     batch = []
         finally:
-            # If reading is stopped half way, nothing is lost.
+            # If reading stops half way, nothing is lost.
             self._doubts |= unread_doubts
             self._keep(batch)
         if not for_search:
@@ -444,7 +444,7 @@ class NoteCatalogue:
         return new != old
 
     def _refuse(self, notes: dict[str, KnownNote], path: str, refusal: PathRefused) -> None:
-        """Forget a note that cannot be read; one that was just deleted is not a problem."""
+        """Forget an unreadable note; one that was just deleted is not a problem."""
         old = notes.pop(path, None)
         if old and self._file:
             self._file.keep((), (path,))
@@ -469,7 +469,7 @@ class NoteCatalogue:
 
 
 def _find_text(title: str, passage: Passage, lines: list[str]) -> str | None:
-    """Return the text of a passage as it is searched, if the lines still contain it."""
+    """Return the searched text of a passage if the lines still contain it."""
     if passage.end > len(lines):
         return None
     text = searched_text(title, passage, lines)

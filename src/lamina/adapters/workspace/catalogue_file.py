@@ -1,8 +1,8 @@
-"""The file behind a catalogue: parsed notes, with the stamps of the files they were read from.
+"""Stores a catalogue's parsed notes in a file, with the stamps of their source files.
 
-Laws: it is a cache (`files/cache_file.py`), and losing it loses nothing. A row counts only for a
-file with exactly its stamp, so whoever wrote it and when, it is either right or unused. If the disk
-cannot be written, nothing is saved.
+Laws: the file is a cache (`files/cache_file.py`), and losing it loses nothing. A row is used only
+for a file with exactly its stamp, so it is either correct or unused, whoever wrote it and when. If
+the disk is not writable, nothing is saved.
 """
 
 import sqlite3
@@ -44,13 +44,13 @@ CREATE TABLE IF NOT EXISTS notes (
 """,
     answers=(f"SELECT {COLUMNS} FROM notes LIMIT 1",),
 )
-# How many seconds to wait for another process that uses the file.
+# Seconds to wait for another process that is using the file.
 LOCK_SECONDS = 5.0
 
 
 class KnownNote(Struct, frozen=True, gc=False):
-    """A note, and the stamp of the file it was read from: its times, size and number. It is not
-    `settled` if the file was so fresh that it may have changed since without changing its stamp."""
+    """A note, and the stamp of its source file: times, size and inode number. It is not `settled`
+    if the file was so fresh that a later change may have left the same stamp."""
 
     stamp: bytes
     settled: bool
@@ -58,13 +58,13 @@ class KnownNote(Struct, frozen=True, gc=False):
 
 
 class CatalogueFile:
-    """The file of a catalogue, safe to use from several threads and processes on the same path."""
+    """A catalogue's file, safe to use from several threads and processes on the same path."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = RLock()
         self._cache = CacheFile(path, CATALOGUE, patience=LOCK_SECONDS)
-        # Once the disk has failed, it is not tried again; that only costs the next process time.
+        # Once the disk has failed, it is not retried; this only costs the next process time.
         self._usable = True
         self._warnings: list[str] = []
         # Changes to write later: notes, and paths of lost ones.
@@ -73,8 +73,8 @@ class CatalogueFile:
     # -- for callers ------------------------------------------------------------------------------
 
     def load(self) -> dict[str, KnownNote]:
-        """Return every saved note by path; rows with a wrong checksum, or written by another
-        version of the reader, are ignored."""
+        """Return all saved notes by path; ignore rows with a wrong checksum or from another version
+        of the reader."""
         nothing: dict[str, KnownNote] = {}
         return self._try(_read, nothing, "read")
 
@@ -85,16 +85,15 @@ class CatalogueFile:
         *,
         later: bool = False,
     ) -> None:
-        """Save notes and delete those of `lost_paths`, all or nothing. With `later`, this waits for
-        `write_later` or `close`."""
+        """Save notes and delete those at `lost_paths`, all or nothing. With `later`, defer this
+        until `write_later` or `close`."""
         with self._lock:
             self._waiting.append((notes, lost_paths))
         if not later:
             self._write_waiting()
 
     def write_later(self) -> None:
-        """Write waiting changes in a separate thread. The program does not end before it is
-        done."""
+        """Write pending changes in a separate thread, which finishes before the program exits."""
         if self._waiting:
             Thread(target=self._write_waiting, name="lamina-catalogue-writer").start()
 
@@ -142,8 +141,8 @@ class CatalogueFile:
 
 
 def _row(path: str, entry: KnownNote) -> Iterator[_Row]:
-    """Yield the row of a note; none for a note that cannot be saved and so will be read again."""
-    # Properties may contain numbers beyond 64 bits, and file names may not be valid text.
+    """Yield the row of a note; none if the note cannot be saved and so will be reread."""
+    # Properties may contain numbers beyond 64 bits, and file names may be undecodable.
     with suppress(OverflowError, UnicodeEncodeError, TypeError):
         note = msgspec.msgpack.encode(entry.note)
         checksum = _checksum(path.encode(), entry.stamp, entry.settled, note)
@@ -159,7 +158,7 @@ def _write(file: sqlite3.Connection, rows: list[_Row], lost_rows: list[tuple[str
 def _read(file: sqlite3.Connection) -> dict[str, KnownNote]:
     notes: dict[str, KnownNote] = {}
     decode = msgspec.msgpack.Decoder(Note).decode
-    # In table order, one after the other.
+    # In table order.
     for path, stamp, settled, reader, note, checksum in file.execute(
         f"SELECT {COLUMNS} FROM notes"
     ):

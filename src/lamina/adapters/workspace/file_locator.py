@@ -1,7 +1,7 @@
-"""Finds the file or folder that a person or a note names.
+"""Finds the file or folder named by a person or a note.
 
-Laws: a name means one path or none; it is never guessed. The folder is listed at most once, however
-many names are looked up.
+Laws: a name refers to at most one path, which is never guessed. The folder is listed at most once,
+however many names are looked up.
 """
 
 import stat
@@ -21,7 +21,7 @@ _MAX_LISTED = 8
 
 
 class FileLocation(Struct, frozen=True, kw_only=True):
-    """Where a file is, and warnings about how it was found."""
+    """The location of a file, and warnings about how it was found."""
 
     path: str
     anchor: str = ""
@@ -29,8 +29,8 @@ class FileLocation(Struct, frozen=True, kw_only=True):
 
 
 class FileLocator:
-    """Finds files of one root for one question. `look` returns the catalogue of its notes, `names`
-    their names; a plain path needs neither."""
+    """A finder of files below a root, used for one question. `look` returns the catalogue of notes,
+    `names` their names; a plain path needs neither."""
 
     def __init__(
         self, root: Root, look: Callable[[], Catalogue], names: Callable[[Catalogue], NoteNames]
@@ -40,7 +40,7 @@ class FileLocator:
         self._names = names
 
     def is_file(self, path: str) -> bool:
-        """Return whether a file is at exactly this path; a person may name a hidden one."""
+        """Check whether there is a file at exactly this path; a person may name a hidden one."""
         return self._is(stat.S_ISREG, path)
 
     def is_folder(self, path: str) -> bool:
@@ -49,17 +49,17 @@ class FileLocator:
     def locate(
         self, name: str, *, anchor: str = "", beside: str = "", labels: Sequence[str] = ()
     ) -> FileLocation:
-        """Return the one file that a name means, in the note `beside` or as a person writes it; if
-        it means none, the one that a label of the link means.
+        """Return the single file that a name refers to, in the note `beside` or as written by a
+        person; if there is none, the file that one of the link's labels refers to.
 
         Raises:
-            PathRefused: the name means none, or more than one.
+            PathRefused: the name refers to none, or to more than one.
         """
         is_folder = not beside and self.is_folder(name)
         if not beside:
             path = clean_path(name)
             if not is_folder and self._root.exists(path, hidden=True):
-                # Even if it may not be opened: reading it reports why.
+                # Even if it may not be opened: reading it reports the reason.
                 return FileLocation(path=str(path), anchor=anchor)
         match = self._note_names.resolve(name, beside=beside or None)
         if match.path is None and not match.matches:
@@ -72,7 +72,7 @@ class FileLocator:
             return FileLocation(path=match.path, anchor=anchor or match.anchor, warnings=warnings)
         if match.matches:
             names = list_paths(match.matches, _MAX_LISTED)
-            # A name with a suffix from a person is a path, and nothing is there.
+            # A person's name with a suffix is a path, and nothing exists there.
             is_path = not beside and name.endswith(PurePosixPath(match.matches[0]).suffix)
             if is_path or match.how == "missing":
                 raise PathRefused(
@@ -84,10 +84,10 @@ class FileLocator:
         raise PathRefused("missing", f"{name} does not exist in the workspace")
 
     def find_folder(self, name: str) -> str:
-        """Return the one folder that a name means: its path, else its last part.
+        """Return the single folder that a name refers to: as a path, else as its last part.
 
         Raises:
-            PathRefused: the name means none, or more than one.
+            PathRefused: the name refers to none, or to more than one.
         """
         path = clean_path(name)
         if self.is_folder(name):
@@ -103,10 +103,10 @@ class FileLocator:
         raise PathRefused("missing", f"there is no folder {name} in the workspace")
 
     def find_picture(self, name: str, beside: str) -> str | None:
-        """Return the picture that a name means in a note, wherever it is.
+        """Return the picture that a name in a note refers to, wherever it is.
 
         Raises:
-            PathRefused: several are equally near.
+            PathRefused: several pictures are equally near.
         """
         match = self._picture_names.resolve(name, beside=beside)
         if match.how == "ambiguous":
@@ -120,7 +120,7 @@ class FileLocator:
 
     @cached_property
     def _file_names(self) -> NoteNames:
-        """Return the names of other files than notes, collected only when one is needed."""
+        """Return the names of all files except notes, collected only when needed."""
         return NoteNames(self._paths)
 
     @cached_property

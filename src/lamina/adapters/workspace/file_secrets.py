@@ -1,6 +1,6 @@
-"""The secrets of whole files, for any part of them that is shown.
+"""Finds the secrets in whole files, for any part of a file that is shown.
 
-Law: secrets in a part are found as in the whole file. A file is searched once per version.
+Law: the secrets in a part are those found in the whole file. A file is searched once per version.
 """
 
 from threading import Lock
@@ -12,18 +12,18 @@ MAX_FILES = 256
 
 
 class FileSecrets:
-    """Remembers the secrets of the files that were cut last. Safe to use from several threads."""
+    """A cache of the secrets in the most recently cut files. Thread-safe."""
 
     def __init__(self) -> None:
         self._findings: dict[str, tuple[SecretFinding, ...]] = {}
         self._lock = Lock()
 
     def cut(self, text: str, start: int, end: int) -> Excerpt:
-        """Return the part of a text from one place to another."""
+        """Return part of a text, from one offset to another."""
         return cut_excerpt(text, self._find(text), start, end)
 
     def cut_lines(self, text: str, first: int, last: int) -> Excerpt:
-        """Return the lines of a text from `first` to `last`, counted from 1."""
+        """Return lines `first` to `last` of a text, counted from 1."""
         start, end = line_span(text, first, last)
         return self.cut(text, start, end)
 
@@ -33,7 +33,7 @@ class FileSecrets:
             findings = self._findings.pop(version, None)
             if findings is None:
                 findings = find_secrets(text)
-            # The one used last is at the end.
+            # The most recently used is at the end.
             self._findings[version] = findings
             if len(self._findings) > MAX_FILES:
                 del self._findings[next(iter(self._findings))]
@@ -41,7 +41,7 @@ class FileSecrets:
 
 
 def line_span(text: str, first: int, last: int) -> tuple[int, int]:
-    """Return where lines begin and end in a text; missing lines are at its end."""
+    """Return the offsets where lines begin and end in a text; missing lines are at its end."""
     start = 0
     for _ in range(first - 1):
         start = text.find("\n", start) + 1

@@ -1,4 +1,4 @@
-"""A folder of notes and files as a workspace.
+"""Provides a folder of notes and files as a workspace.
 
 Law: nothing outside the root is ever opened; all access goes through `root`.
 """
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 class ReadingStopped(Exception):
-    """Ends a thread whose result is no longer awaited."""
+    """The result of this thread is no longer awaited."""
 
 
 class FolderWorkspace:
     """A folder as a workspace that several sessions can share: `open_session(workspace=...)`
-    accepts it in place of a path, and whoever created it closes it (`aclose`). The catalogue of its
-    notes is saved in the file `cache`, if one is given; it is read only when a reference is more
-    than a plain path. `now` returns the time for queries that ask for the day."""
+    accepts it in place of a path, and its creator must close it (`aclose`). The catalogue of notes
+    is saved in the file `cache`, if given, and is read only for references other than plain paths.
+    `now` returns the time for queries that use the current day."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class FolderWorkspace:
 
     @cached_property
     def _notes(self) -> "NoteCatalogue":
-        # Attaching a file by its path needs none of this.
+        # Not needed to attach a file by its path.
         from lamina.adapters.workspace.catalogue import NoteCatalogue
         from lamina.adapters.workspace.folder_watcher import FolderWatcher
 
@@ -65,26 +65,26 @@ class FolderWorkspace:
 
     @property
     def name(self) -> str:
-        """Return the name shown to people: that of the folder."""
+        """The name shown to people: the folder's name."""
         return self.root.name
 
     @property
     def id(self) -> str:
-        """Return the id that distinguishes it from every other workspace."""
+        """The id that distinguishes this workspace from all others."""
         return self.root.id
 
     @property
     def folder(self) -> Path:
-        """Return the folder as it was named."""
+        """The folder as named by the caller."""
         return self.root.path
 
     async def aclose(self) -> None:
-        """Release the watcher and the cache file; the next call starts them again."""
+        """Release the watcher and the cache file; the next call restarts them."""
         if "_notes" in self.__dict__:
             await anyio.to_thread.run_sync(self._notes.close)
 
     async def paths(self) -> tuple[str, ...]:
-        """Return the path of every file in the workspace, without hidden ones and links."""
+        """Return the path of every file in the workspace, except hidden files and links."""
 
         def walk() -> tuple[str, ...]:
             return tuple(sorted(entry.path for entry in self.root.walk()))
@@ -92,7 +92,7 @@ class FolderWorkspace:
         return await anyio.to_thread.run_sync(walk)
 
     async def read(self, reference: str, shape: Shape) -> LoadedItem | LeftOut:
-        """Return the item that `reference` names, without anything it brings along."""
+        """Return the item that `reference` names, without the items it includes."""
         items = await self.gather(reference, shape, embed_depth=0)
         return items.readings[0] if items.readings else items.left_out[0]
 
@@ -104,7 +104,7 @@ class FolderWorkspace:
         embed_depth: int = 1,
         fetch_picture: FetchPicture | None = None,
     ) -> GatheredItems:
-        """Return the item that `reference` names, with the items it brings along."""
+        """Return the item that `reference` names, with the items it includes."""
         items = await anyio.to_thread.run_sync(self._gatherer.gather, reference, embed_depth)
         if shape != "active" or not items.readings:
             return items
@@ -115,20 +115,20 @@ class FolderWorkspace:
         return replace(items, readings=(with_pictures, *others))
 
     async def find_moved(self, item: Item) -> str | None:
-        """Return the new path of a note that was moved since `item` was read."""
+        """Return the new path of a note moved since `item` was read."""
         return await anyio.to_thread.run_sync(self._gatherer.find_moved, item)
 
     async def catalogue(self, progress: Progress | None = None) -> Catalogue:
-        """Return all notes as they are now; only changed files are read again."""
+        """Return all current notes; only changed files are reread."""
         return await self._refresh(progress, for_search=False)
 
     async def catalogue_to_search(self, progress: Progress | None = None) -> Catalogue:
         """Return all notes for a search: the terms of newly read notes can be taken, and new notes
-        wait for `save`."""
+        are not saved until `save`."""
         return await self._refresh(progress, for_search=True)
 
     async def _refresh(self, progress: Progress | None, *, for_search: bool) -> Catalogue:
-        """Return the catalogue, read in a thread that stops soon if it is no longer awaited."""
+        """Return the catalogue, read in a thread that soon stops if no longer awaited."""
         is_left = False
 
         def tell(done: int, total: int) -> None:
@@ -147,38 +147,37 @@ class FolderWorkspace:
             is_left = True
 
     def take_terms(self, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
-        """Return the terms of passages that were just read for a search; each is returned once."""
+        """Return the terms of passages just read for a search; each is returned once."""
         return self._notes.take_terms(digests)
 
     def save(self) -> None:
-        """Save the known notes in the background."""
+        """Save unsaved notes in the background."""
         self._notes.save()
 
     def read_catalogue(self, progress: Progress | None = None) -> Catalogue:
-        """Return all notes as they are now, for a caller in its own thread."""
+        """Return all current notes, for a caller in its own thread."""
         return self._notes.refresh(progress)
 
     async def texts(self, wanted: Sequence[tuple[str, Passage]]) -> Sequence[str | None]:
-        """Return passages as they are searched, from pairs with the path of the note; None where it
+        """Return the searched text of passages, given with their note's path; None where the note
         changed."""
         return await anyio.to_thread.run_sync(self._notes.texts, wanted)
 
     async def excerpts(self, wanted: Sequence[tuple[str, Passage]]) -> Sequence[Excerpt | None]:
-        """Return passages as they are in their notes; None where a note has changed."""
+        """Return the original text of passages; None where the note changed."""
         return await anyio.to_thread.run_sync(self._notes.excerpts, wanted)
 
     def take_warnings(self) -> Sequence[str]:
-        """Return problems with saving the catalogue or watching the folder; each is reported
-        once."""
+        """Return problems with saving the catalogue or watching the folder, each only once."""
         return self._notes.take_warnings() if "_notes" in self.__dict__ else ()
 
     def mark(self, path: str) -> None:
-        """Note that we changed the file at `path`, so that it is checked again."""
+        """Record that we changed the file at `path`, so that it is checked again."""
         if "_notes" in self.__dict__:
             self._notes.mark(path)
 
     async def _with_pictures(self, main: LoadedItem, fetch: FetchPicture | None) -> LoadedItem:
-        """Return a note with the pictures it refers to; these are part of its version."""
+        """Return a note with the pictures it refers to, which are part of its version."""
         from lamina.adapters.workspace.picture_files import gather_pictures
 
         path = PurePosixPath(key_of(main.item.id))
@@ -188,7 +187,7 @@ class FolderWorkspace:
             return self.root.read(clean_path(str(place)), limit)[0]
 
         def read_text() -> str:
-            # The item has words in place of the pictures embedded in the note.
+            # In the item, words replace the pictures embedded in the note.
             return self.root.read(path, hidden=True)[0].decode("utf-8", "replace")
 
         text = await anyio.to_thread.run_sync(read_text)

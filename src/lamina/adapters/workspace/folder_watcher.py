@@ -1,13 +1,13 @@
-"""Which files of a folder changed, as reported by the system.
+"""Reports the changed files in a folder, using inotify.
 
-Law: a file that `take` does not name has not changed since the last call, or `take` returns that it
-is unknown. The kernel queues an event before the change returns to the program that made it, and
-the queue is read by the caller itself: no event is still on its way in another thread when the
-answer is given, and nothing has to wait. Only inotify guarantees that, and only on local disks;
-elsewhere the answer is always unknown.
+Law: a file that `take` does not list has not changed since the last call, unless `take` says that
+changes are unknown. The kernel queues an event before the system call that makes the change
+returns, and the caller itself reads the queue: no event is in transit in another thread when `take`
+returns, and nothing has to wait. Only inotify guarantees this, and only on local disks; elsewhere,
+changes are always unknown.
 
-Changes the kernel does not report (through a hard link outside the folder, for example) are found
-by checking all files now and then.
+Changes that the kernel does not report (for example through a hard link outside the folder) are
+found by checking all files now and then.
 """
 
 import ctypes
@@ -27,11 +27,12 @@ MODIFY, ATTRIB, CLOSE_WRITE = 0x2, 0x4, 0x8
 MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x40, 0x80, 0x100, 0x200
 DELETE_SELF, MOVE_SELF, UNMOUNT, Q_OVERFLOW = 0x400, 0x800, 0x2000, 0x4000
 ONLYDIR, ISDIR = 0x1000000, 0x40000000
-# Changes of a file: its content, times or permissions. Closing also covers writes by mmap.
+# Changes to a file's content, times or permissions. Closing also covers writes by mmap.
 WATCHED = MODIFY | ATTRIB | CLOSE_WRITE | MOVED_FROM | MOVED_TO | CREATE | DELETE
-# Events after which paths of folders are uncertain, or events were lost.
+# Events after which folder paths are uncertain, or that report lost events.
 UNCERTAIN = DELETE_SELF | MOVE_SELF | UNMOUNT | Q_OVERFLOW
-# Folders appear, vanish and move; their own attributes matter only for whether we can read them.
+# Folders appear, vanish and move; their attributes matter only because they decide whether we can
+# read them.
 FOLDERS = MOVED_FROM | MOVED_TO | CREATE | DELETE | ATTRIB
 
 OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -46,8 +47,8 @@ LOCAL = (
 
 
 class FolderWatcher:
-    """Watches a folder and everything below it, except hidden names. `take` may be called from any
-    thread. Nothing runs between calls."""
+    """A watcher of a folder and everything below it, except hidden names. `take` may be called from
+    any thread. Nothing runs between calls."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -58,19 +59,19 @@ class FolderWatcher:
         self._warnings: list[str] = []
 
     def start(self) -> None:
-        """Start watching for changes. Earlier ones are unknown, and the first `take` says so."""
+        """Start watching. Earlier changes are unknown, and the first `take` says so."""
         with self._lock:
             self._is_started = True
 
     def stop(self) -> None:
-        """Release the watches; from here on changes are unknown."""
+        """Release the watches; from then on, changes are unknown."""
         with self._lock:
             self._is_started = False
             self._forget()
 
     def take(self) -> set[str] | None:
-        """Return the paths of files that may have changed since the last call; None if that is
-        unknown and all have to be checked."""
+        """Return the paths of files that may have changed since the last call; None if unknown, so
+        that all files must be checked."""
         with self._lock:
             if not self._is_started:
                 return None
@@ -82,7 +83,7 @@ class FolderWatcher:
             return paths
 
     def take_warnings(self) -> tuple[str, ...]:
-        """Return why it is not watching; reported once."""
+        """Return the reason for not watching, only once."""
         with self._lock:
             warnings, self._warnings = tuple(self._warnings), []
             return warnings
@@ -95,7 +96,7 @@ class FolderWatcher:
     # -- the queue ---------------------------------------------------------------------------------
 
     def _drain(self) -> set[str] | None:
-        """Return the paths in the queue; None if events are missing or paths are uncertain."""
+        """Return the paths in the queue; None if events were lost or paths are uncertain."""
         assert self._queue is not None
         paths: set[str] = set()
         while True:
@@ -116,7 +117,7 @@ class FolderWatcher:
                     paths.add(folder + name)
 
     def _watch(self) -> None:
-        """Start over with all current folders."""
+        """Start watching all current folders from scratch."""
         self._forget()
         try:
             if kind := shared_disk_kind(self._root):
@@ -125,7 +126,7 @@ class FolderWatcher:
             self._add(os.open(self._root, OPEN_FLAGS), "")
         except OSError as error:
             self._forget()
-            # Tried only once: the same error would occur next time.
+            # Tried only once: the same error would recur.
             self._is_started = False
             self._warnings.append(
                 f"{self._root} is not watched ({_reason(error)}); all of its files are looked at "
@@ -133,7 +134,7 @@ class FolderWatcher:
             )
 
     def _add(self, handle: int, prefix: str) -> None:
-        """Watch the folder open as `handle`, and those below it; close the handle."""
+        """Watch the folder open as `handle` and all folders below it; close the handle."""
         # The open folders on the way down, each with the subfolders still to visit.
         trail = [(handle, prefix, self._enter(handle, prefix))]
         try:
@@ -143,7 +144,7 @@ class FolderWatcher:
                     os.close(trail.pop()[0])
                     continue
                 name = names.pop()
-                # It is gone, now a link, or unreadable; if that changes, there is an event.
+                # The folder is gone, a link or unreadable; if that changes, there will be an event.
                 with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
                     inner = os.open(name, OPEN_FLAGS | NOFOLLOW, dir_fd=handle)
                     trail.append((inner, f"{prefix}{name}/", []))
@@ -155,7 +156,7 @@ class FolderWatcher:
     def _enter(self, handle: int, prefix: str) -> list[str]:
         """Watch one folder and list its subfolders."""
         assert self._queue is not None
-        # Before it is listed, so that a folder created in between is in the queue.
+        # Before listing, so that a folder created in between is in the queue.
         self._folders[_add_watch(self._queue, handle)] = prefix
         with os.scandir(handle) as entries:
             return [
@@ -196,7 +197,7 @@ def _new_queue() -> int:
 
 
 def _add_watch(queue: int, handle: int) -> int:
-    # By handle, because a link may have been swapped into the path.
+    # By handle, because a link could be swapped into the path.
     place = f"/proc/self/fd/{handle}".encode()
     watch: int = _libc().inotify_add_watch(queue, place, WATCHED | UNCERTAIN | ONLYDIR)
     if watch < 0:
@@ -219,7 +220,7 @@ def _reason(error: OSError) -> str:
 
 
 def shared_disk_kind(root: Path) -> str:
-    """Return the kind of a disk at or below the folder that other machines may change; empty if
+    """Return the type of a disk at or below the folder that other machines may change; empty if
     none."""
     try:
         mounts = Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape")
@@ -229,13 +230,13 @@ def shared_disk_kind(root: Path) -> str:
 
 
 def shared_mount_kind(place: str, mounts: str) -> str:
-    """Return the same for a list of mounts in the format of `/proc/self/mountinfo`."""
+    """Return the same for a mount list in the format of `/proc/self/mountinfo`."""
     holding, below = ("", ""), []
     for line in mounts.splitlines():
         front, _, back = line.partition(" - ")
         point, kind = _unescape(front.split(" ")[4]), back.split(" ")[0]
         if _is_inside(place, point):
-            # The innermost mount, and the last of several on the same point.
+            # The innermost mount, or the last of several at the same point.
             if len(point) >= len(holding[0]):
                 holding = (point, kind)
         elif _is_inside(point, place):

@@ -1,7 +1,8 @@
-"""Gathers the items of one reference: a note and what it embeds, a folder or tag and its notes.
+"""Gathers the items that a reference names: a note with its embeds, or a folder or tag with its
+notes.
 
-Laws: every artefact is one item under one id, whatever brought it in. Unreadable parts are
-reported, and the rest continues. A name means one path or none; it is never guessed.
+Laws: every artefact is one item with one id, however it was included. Unreadable parts are
+reported, and the rest is still read. A name refers to at most one path, which is never guessed.
 """
 
 import time
@@ -37,16 +38,16 @@ from lamina.core.values.item import (
 from lamina.core.values.note import Catalogue, Note
 from lamina.core.values.request import GatheredItems, LeftOut
 
-# The most files that a folder or tag brings in; search finds more.
+# The maximum number of files included by a folder or tag; search finds more.
 MAX_GATHERED = 2_000
 MAX_LISTED = 5_000
-# How many characters of a header are shown with other lines of its table.
+# The maximum length of a header shown with other lines of its table, in characters.
 MAX_HEADER = 1_000
 
 
 class Gatherer:
-    """Reads from one root. `look` returns the catalogue of its notes, `names` their names; a plain
-    path needs neither."""
+    """A gatherer of items from one root. `look` returns the catalogue of notes, `names` their
+    names; a plain path needs neither."""
 
     def __init__(
         self,
@@ -63,13 +64,13 @@ class Gatherer:
         self._queries = QueryItems(root, self._secrets, now)
 
     def gather(self, reference: str, embed_depth: int) -> GatheredItems:
-        """Return the referenced item with the items it brings along; pictures are not read here."""
+        """Return the referenced item with the items it includes; pictures are not read here."""
         try:
             return self._gather(reference, embed_depth)
         except PathRefused as refusal:
             reason = refusal.reason
             if reason == "ambiguous" and reference.startswith("folder:"):
-                # An id means one item or none, even if others share its name.
+                # An id refers to at most one item, even if others share its name.
                 reason = "missing"
             omission = LeftOut(what=_id_of(reference), reason=reason, detail=refusal.detail)
             return GatheredItems(left_out=(omission,))
@@ -77,7 +78,7 @@ class Gatherer:
     def _gather(self, reference: str, embed_depth: int) -> GatheredItems:
         locator = self.locator()
         if locator.is_file(reference):
-            # A file of exactly this name comes before any other meaning.
+            # A file with exactly this name takes precedence over any other meaning.
             return self._read(FileLocation(path=str(clean_path(reference))), embed_depth, locator)
         target = read_reference(reference)
         match target.kind:
@@ -105,8 +106,8 @@ class Gatherer:
         locator: FileLocator,
         labels: Sequence[str] | None,
     ) -> GatheredItems:
-        """Gather a path. `labels` are those of a link; None if the reference is not a link."""
-        # A link means a note, even if a folder has the same name.
+        """Gather a path. `labels` are the link's labels; None if the reference is not a link."""
+        # A link refers to a note, even if a folder has the same name.
         if labels is None and locator.is_folder(target.name):
             return self._folder(locator.find_folder(target.name))
         location = locator.locate(target.name, anchor=target.anchor, labels=labels or ())
@@ -115,13 +116,13 @@ class Gatherer:
         return self._read(location, embed_depth, locator, wanted=target.wanted)
 
     def find_moved(self, item: Item) -> str | None:
-        """Return the one path that has the content of `item`, or else its name; None if it did not
-        move."""
+        """Return the single path with the content of `item`, or else with its name; None if it did
+        not move."""
         path = key_of(item.id)
         if self.locator().is_file(path):
             return None
         catalogue = self._look()
-        # Its pictures may be part of its version, but are not part of its file.
+        # Pictures may be part of the item's version, but are not part of its file.
         digest = content_version(item.content)
         same = [note.path for note in catalogue.notes if note.digest == digest]
         if len(same) == 1:
@@ -130,7 +131,7 @@ class Gatherer:
         return match.path if match.path != path else None
 
     def locator(self) -> FileLocator:
-        """Return a locator for the files of one question."""
+        """Return a file locator for one question."""
         return FileLocator(self._root, self._look, self._names)
 
     # -- reading ---------------------------------------------------------------------------------
@@ -148,8 +149,8 @@ class Gatherer:
     def _along(
         self, path: str, item: Item, embed_depth: int, locator: FileLocator
     ) -> list[GatheredItems]:
-        """Return the items that a note brings along: the results of its queries, its embeds, and
-        what these bring along, level by level, so that the shortest way to a note counts."""
+        """Return the items that a note includes: its query results, its embeds and the items these
+        include, level by level, so that the shortest way to a note counts."""
         along: list[GatheredItems] = []
         paths = {path}
         level = [(path, item)]
@@ -176,12 +177,12 @@ class Gatherer:
         paths: set[str],
         locator: FileLocator,
     ) -> GatheredItems:
-        """Return a note, or a section of one, that `path` embeds."""
+        """Return a note or section embedded by `path`."""
         source = item_id("note", path)
         try:
             location = locator.locate(name, beside=path, labels=labels)
             if location.anchor and location.path == path:
-                # A part of the note itself, which is already included in full.
+                # Part of the note itself, which is already included in full.
                 return GatheredItems()
             if location.anchor and kind_of_file(location.path) == "note":
                 return _with_source(self._section(location), "embed", source)
@@ -197,13 +198,13 @@ class Gatherer:
         return _with_source(GatheredItems(readings=(reading,)), "embed", source)
 
     def _lines(self, place: FileLocation, start: int, end: int) -> GatheredItems:
-        # Lines of a note are as the note is read, with words for its embedded pictures.
+        # A note's lines are taken from its text as read, with words for embedded pictures.
         wanted = "" if kind_of_file(place.path) == "note" else "file"
         whole = self._files.read(place.path, hidden=True, wanted=wanted)
         return self._cut(place, whole, start, end)
 
     def _cut(self, place: FileLocation, whole: LoadedItem, start: int, end: int) -> GatheredItems:
-        """Return lines of a text that was read."""
+        """Return lines of a text already read."""
         if not TRAITS[whole.item.kind].has_lines:
             raise PathRefused("unreadable", f"{place.path} has no lines")
         lines = whole.item.content.removesuffix("\n").split("\n")
@@ -229,7 +230,7 @@ class Gatherer:
         return GatheredItems(readings=(reading,))
 
     def _title(self, path: str, text: str, start: int) -> str:
-        """Return the title of lines of a file: its name, with its header if it has one."""
+        """Return the title for lines of a file: the file name, with the table's header, if any."""
         stem = PurePosixPath(path).stem
         if start == 1 or not TRAITS[kind_of_file(path)].has_header:
             return stem
@@ -237,7 +238,7 @@ class Gatherer:
         return f"{stem}: {(header.safe or header.text).strip()[:MAX_HEADER]}"
 
     def _section(self, location: FileLocation) -> GatheredItems:
-        """Return the lines below a heading, up to the next one of its rank."""
+        """Return the lines below a heading, up to the next heading of its level."""
         whole = self._files.read(location.path, hidden=True)
         section = find_section(whole.item.content, location.anchor)
         if section is None:
@@ -245,7 +246,7 @@ class Gatherer:
         return self._cut(location, whole, *section)
 
     def _folder(self, folder: str) -> GatheredItems:
-        """Return a folder as a list of its content, with its notes and texts."""
+        """Return a folder as a listing, with its notes and texts."""
         paths = [file.path for file in self._root.walk(folder)]
         return self._group(item_id("folder", folder), "folder", paths, folder)
 
@@ -253,7 +254,7 @@ class Gatherer:
         notes = [note for note in self._look().notes if any(tag_matches(t, tag) for t in note.tags)]
         if not notes:
             raise PathRefused("missing", f"no note has the tag #{tag}")
-        # A tag is the same however it is spelled.
+        # A tag stays the same however it is spelled.
         item = item_id("tag", tag.strip("/").casefold())
         return self._group(item, "tag", [note.path for note in notes], f"#{tag}")
 
@@ -292,7 +293,7 @@ class Gatherer:
 
 
 def _id_of(reference: str) -> ItemId:
-    """Return the id that a reference would have had, judging by its form."""
+    """Return the id that a reference would have had, judging by its syntax."""
     text = reference.encode("utf-8", "backslashreplace").decode()
     target = read_reference(text)
     if target.kind in ("tag", "folder"):
@@ -300,12 +301,12 @@ def _id_of(reference: str) -> ItemId:
     if target.kind == "lines":
         return selection_id(target.name, target.start, target.end)
     kind = kind_of_file(target.name) if target.kind == "path" else "note"
-    # A name without a suffix is a note's.
+    # A name without a suffix refers to a note.
     return item_id(kind if PurePosixPath(target.name).suffix else "note", text)
 
 
 def _say_listed(title: str, others: int, texts: int) -> Iterator[str]:
-    """Yield warnings about files of a group that are only listed."""
+    """Yield warnings about files in a group that are only listed."""
     if others:
         what = "picture or PDF is" if others == 1 else "pictures and PDFs are"
         yield f"{title}: {others:,} {what} only listed; attach them by their own path"
@@ -322,14 +323,15 @@ def _join(parts: Sequence[GatheredItems]) -> GatheredItems:
 
 
 def _with_source(items: GatheredItems, origin: str, source: ItemId) -> GatheredItems:
-    """Return items marked as brought along by another one."""
+    """Return items marked as included by another one."""
     provenance = Provenance(origin=origin, source=source)
     readings = (replace(reading, provenance=provenance) for reading in items.readings)
     return replace(items, readings=tuple(readings))
 
 
 def _read_marks(path: str, item: Item) -> Note:
-    """Return the note with its embeds and queries; most notes have none, and are not parsed."""
+    """Return the note with its embeds and queries; notes without any, as most are, are not
+    parsed."""
     if any(mark in item.content for mark in ("![[", "```", "~~~", "`=", "`$=")):
         return read_note(path, item.content.encode())
     return Note(path=path, title="", digest="")

@@ -1,7 +1,7 @@
 """Reads a file as an item: a note, a text, a table, a PDF or a picture.
 
-Law: its text is byte for byte that of the file, except that pictures embedded in a note become a
-few words. Files that are not text are refused with a reason.
+Law: an item's text is identical to its file's, byte for byte, except that pictures embedded in a
+note become a few words. Files that are not text are refused with a reason.
 """
 
 import os
@@ -27,17 +27,18 @@ from lamina.core.values.item import (
     note_id,
 )
 
-# Limits of the memory: the number of files, and the size of each.
+# Cache limits: the number of files, and the size of each.
 MAX_READINGS = 16
 MAX_BYTES = MEBIBYTE
-# A change this long ago can be distinguished from any that follows.
+# A change this long ago can be distinguished from any later one.
 SETTLED_S = 0.1
 _Stamp = tuple[int, int, int, int, int]
 
 
 class ItemReader:
-    """Reads files of one root. Files read last are not read again while they have the same status:
-    a question may name a file more than once, and an interface reads it before it asks."""
+    """A reader of files below a root. Recently read files are not reread while their status is
+    unchanged: a question may name a file more than once, and an interface may have read it
+    before."""
 
     def __init__(self, root: Root, now: Callable[[], float] = time.time) -> None:
         self._root = root
@@ -46,11 +47,11 @@ class ItemReader:
         self._lock = Lock()
 
     def read(self, path: str, *, hidden: bool = False, wanted: str = "") -> LoadedItem:
-        """Return the file at `path`; `hidden` allows a hidden one, which a person named. `wanted`
-        is the requested kind, if the file can be of more than one.
+        """Return the file at `path` as an item; `hidden` allows a hidden file, if a person named
+        it. `wanted` is the requested kind, if the file can be read as more than one.
 
         Raises:
-            PathRefused: it does not exist, may not be opened, or cannot be read.
+            PathRefused: the file does not exist, may not be opened, or cannot be read.
         """
         key = (path, wanted)
         known = self._latest.get(key)
@@ -65,7 +66,7 @@ class ItemReader:
             workspace=self._root.id,
         )
         reading = replace(reading, item=item)
-        # The clock of a file system may not distinguish a change just now from the next one.
+        # A file system's clock may not distinguish a very recent change from the next one.
         is_settled = self._now() - status.st_ctime > SETTLED_S
         with self._lock:
             self._latest.pop(key, None)
@@ -132,7 +133,7 @@ def _read_text(path: str, data: bytes) -> LoadedItem:
     return LoadedItem(item=item, warnings=warnings)
 
 
-# The reader of every kind that is a file.
+# The reader for each kind of file.
 READERS: dict[ItemKind, Callable[[str, bytes], LoadedItem]] = {
     "note": _read_note,
     "file": _read_text,
@@ -143,6 +144,6 @@ READERS: dict[ItemKind, Callable[[str, bytes], LoadedItem]] = {
 
 
 def format_time(seconds: float) -> str:
-    """Return a time as items show it."""
+    """Format a time as shown in items."""
     moment = datetime.fromtimestamp(seconds, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

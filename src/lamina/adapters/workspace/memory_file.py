@@ -1,7 +1,7 @@
-"""A person's memory file: what every session knows about them.
+"""Manages a person's memory file, which tells every session about them.
 
-Laws: it is Markdown that a person may edit by hand; adding appends a line, and only a person who
-has seen the content can rewrite anything else. An unreadable file is not written.
+Laws: the file is Markdown that a person may edit by hand; adding appends a line, and only a person
+who has seen the content can rewrite anything else. An unreadable file is never written to.
 """
 
 from hashlib import sha256
@@ -22,14 +22,14 @@ BYTE_ORDER_MARK = "\ufeff"
 
 
 class MemoryLine(Struct, frozen=True):
-    """One remembered line with its number."""
+    """A remembered line with its number."""
 
     number: int
     text: str
 
 
 class MemoryFile:
-    """The file at `path`, which may not exist."""
+    """The memory file at `path`, which may not exist."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -74,7 +74,7 @@ class MemoryFile:
         return True
 
     async def forget(self, number: int) -> str:
-        """Remove the line with that number and return its text.
+        """Remove the line with the given number and return its text.
 
         Raises:
             UsageError: the line does not exist, or the file cannot be written.
@@ -89,8 +89,8 @@ class MemoryFile:
         return _bare(line_out)
 
     async def rewrite(self, text: str, expected: str) -> None:
-        """Replace everything with a person's text. `expected` is the sha256 of the content they
-        read, empty if there was none.
+        """Replace the whole file with a person's text. `expected` is the sha256 of the content they
+        read; empty if there was none.
 
         Raises:
             FileChanged: it has changed since.
@@ -110,7 +110,7 @@ class MemoryFile:
         return "" if data is None else sha256(data).hexdigest()
 
     async def _bytes(self) -> str:
-        """Return the file as it is, including line ends."""
+        """Return the file unchanged, including line endings."""
         return await anyio.to_thread.run_sync(self._read)
 
     async def _write(self, text: str) -> None:
@@ -126,7 +126,7 @@ class MemoryFile:
             raise UsageError(f"{self.path} is not UTF-8 at byte {error.start}") from error
 
     def _replace(self, text: str) -> None:
-        """Write all or nothing: write a file beside it, then move it into place."""
+        """Replace the file atomically: write a new one beside it, then move it into place."""
         data = text.encode()
         if len(data) > MAX_BYTES:
             raise UsageError(f"{self.path} would have more than {MAX_BYTES // 1024} kB")

@@ -1,8 +1,8 @@
-"""The text of a PDF, page by page.
+"""Extracts the text of a PDF, page by page.
 
-Laws: a PDF cannot block, crash or fill this process: it is read in another one, with limits on time
-and memory and without this one's environment. The same bytes give the same text, unless time runs
-out, which is reported. Text on a page cannot pretend to start another page.
+Laws: a PDF cannot block or crash this process or fill its memory: it is read in another process,
+with limits on time and memory and without this process's environment. The same bytes yield the same
+text, unless time runs out, which is reported. Text on a page cannot fake the start of another page.
 """
 
 import importlib.util
@@ -26,16 +26,16 @@ MAX_SECONDS = 30.0
 _MEGABYTES = 1_024
 _MAX_TITLE = 200
 _CHILD = Path(__file__).with_name("pdf_child.py")
-# The variables that a process needs to start at all, without keys and tokens.
+# The environment variables that a process needs to start, without keys and tokens.
 _ENVIRONMENT = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR", "TEMP")
-# How the library writes a hyphen at the end of a line, and lone surrogates.
+# The library's output for a hyphen at the end of a line, and lone surrogates.
 _HYPHENS = re.compile(r"[\x02\ufffe]")
 _NO_TEXT = re.compile(r"[\x00\ud800-\udfff\uffff]")
 _LIKE_OURS = re.compile(r"\W*page\W+\d", re.IGNORECASE)
 
 
 class PdfText(Struct, frozen=True, kw_only=True):
-    """The text of a PDF: its own title, if it has one, and its pages, each under a line of ours."""
+    """The text of a PDF: its title, if any, and its pages, each below a separator line."""
 
     title: str = ""
     text: str
@@ -44,7 +44,7 @@ class PdfText(Struct, frozen=True, kw_only=True):
 
 
 class _ChildOutput(Struct, frozen=True, kw_only=True):
-    """How the other process ended, and its output."""
+    """The other process's exit status and output."""
 
     lines: tuple[dict[str, Any], ...]
     timed_out: bool = False
@@ -87,7 +87,7 @@ def _run(data: bytes, max_pages: int, max_characters: int, max_seconds: float) -
         raise PathRefused("unreadable", f"PDFs are read with pypdfium2, which is not here: {hint}")
     place = str(Path(spec.origin).parent.parent)
     limits = (max_pages, max_characters, _MEGABYTES, int(max_seconds) + 1)
-    # Isolated (-I), without the start-up of installed packages (-S): faster, and less to run.
+    # Isolated (-I), without loading site packages (-S): faster, and less code to run.
     command = [sys.executable, "-I", "-S", str(_CHILD), place, *map(str, limits)]
     environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     try:
@@ -103,7 +103,7 @@ def _run(data: bytes, max_pages: int, max_characters: int, max_seconds: float) -
 
 
 def _lines(output: bytes) -> tuple[dict[str, Any], ...]:
-    """Return the complete lines of the output; the last one may have been cut off."""
+    """Return the output's complete lines; the last one may have been cut off."""
     whole, _, _ = output.rpartition(b"\n")
     return tuple(json.loads(line) for line in whole.splitlines())
 

@@ -1,8 +1,7 @@
-"""Reads one PDF in a process of its own. Run by its path, never imported: see `pdf`.
+"""Reads one PDF in a separate process. Run by its path, never imported: see `pdf`.
 
-Law: it sees only the bytes of its input; it cannot open a file for writing, and it ends at its
-limits. It writes each page at once, as a line of JSON, so a crash costs only the page it happens
-on.
+Law: the process sees only its input bytes, cannot open files for writing, and ends when it reaches
+its limits. Each page is written at once as a line of JSON, so a crash loses only the current page.
 """
 
 import json
@@ -11,7 +10,7 @@ from typing import Any
 
 
 def main(place: str, max_pages: int, max_characters: int, megabytes: int, seconds: int) -> None:
-    # The folder of the library; nothing else of the caller's path is available here.
+    # The library's folder; nothing else in the caller's path is available here.
     sys.path.append(place)
     import pypdfium2
     from pypdfium2 import raw
@@ -42,7 +41,7 @@ def main(place: str, max_pages: int, max_characters: int, megabytes: int, second
 
 
 def _limit(megabytes: int, seconds: int) -> None:
-    """Set the system's limits, where it has them."""
+    """Set system limits, where available."""
     try:
         import resource
     except ImportError:
@@ -55,7 +54,7 @@ def _limit(megabytes: int, seconds: int) -> None:
             try:
                 resource.setrlimit(number, (limit, limit))
             except (OSError, ValueError):
-                continue  # a system that knows the name but not the limit
+                continue  # the system has the name but does not support the limit
 
 
 def _say(line: dict[str, Any]) -> None:

@@ -1,11 +1,10 @@
-"""Pictures as bytes: their kind, their size, a form that providers accept, and the pictures of a
+"""Detects the type and size of pictures, converts them for providers, and gathers the pictures in a
 note.
 
-Laws: the bytes decide what kind a picture is, not its name. A picture that providers accept
-stays byte for byte as it was; any other is converted, always in the same way, or refused with a
-reason. A picture that would unpack to more memory than is reasonable is not unpacked. A picture of
-a note is read through the workspace's root, or fetched with the given function, or left out; and
-each one left out is named in a warning.
+Laws: a picture's type is determined by its bytes, not its name. A picture that providers accept is
+left unchanged; any other is converted, always in the same way, or refused with a reason. A picture
+that would take too much memory is not unpacked. A note's pictures are read through the workspace's
+root, fetched with the given function, or left out; each one left out is named in a warning.
 """
 
 import base64
@@ -38,12 +37,12 @@ if TYPE_CHECKING:
 # The types that providers accept; others are converted.
 ACCEPTED_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 MAX_PICTURE_BYTES = 5 * MEBIBYTE
-# A file may be larger than the picture that is sent.
+# A file may be larger than the picture sent.
 MAX_SOURCE_BYTES = 20 * MEBIBYTE
-# Anthropic refuses larger ones; no model sees more than some 2,000 pixels.
+# Anthropic refuses larger ones; no model uses more than some 2,000 pixels.
 MAX_SIDE = 8_000
 SCALED_SIDE = 2_048
-# Four bytes per pixel, and partly in memory twice.
+# Four bytes per pixel, partly in memory twice.
 MAX_PIXELS = 64_000_000
 
 _MAGIC = (
@@ -61,7 +60,7 @@ _MAGIC = (
         "image/svg+xml",
     ),
 )
-# Formats that Pillow may try: none that starts a program or fetches anything.
+# Formats that Pillow may try: none of them starts a program or fetches anything.
 _FORMATS = {
     f"image/{form.lower()}": form for form in ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF")
 } | {"image/x-icon": "ICO"}
@@ -71,7 +70,7 @@ _FRAMES = set(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
 
 class FittedPicture(Struct, frozen=True, kw_only=True):
-    """A picture that providers accept, its bytes, and how it was made smaller, if it was."""
+    """A picture that providers accept: its bytes, and how it was reduced, if it was."""
 
     picture: Picture
     data: bytes
@@ -80,7 +79,7 @@ class FittedPicture(Struct, frozen=True, kw_only=True):
 
 def fit_picture(data: bytes, expected_type: str = "") -> FittedPicture:
     """Return `data` as a picture that providers accept: as it is, converted, or scaled down.
-    `expected_type` is the media type that its name promises.
+    `expected_type` is the media type suggested by its name.
 
     Raises:
         PathRefused: it is not a picture, or cannot be converted.
@@ -96,12 +95,12 @@ def fit_picture(data: bytes, expected_type: str = "") -> FittedPicture:
 
 
 def kind_of_picture(data: bytes) -> str:
-    """Return the media type according to the bytes; empty if unknown."""
+    """Return the media type detected from the bytes; empty if unknown."""
     return next((kind for magic, kind in _MAGIC if magic.match(data)), "")
 
 
 def picture_size(data: bytes) -> tuple[int, int]:
-    """Return the width and height of a PNG, GIF, JPEG or WebP by its header; (0, 0) if unknown."""
+    """Return the width and height from a PNG, GIF, JPEG or WebP header; (0, 0) if unknown."""
     try:
         match kind_of_picture(data):
             case "image/png":
@@ -165,7 +164,7 @@ def _explain_refusal(kind: str, expected_type: str) -> str:
 
 
 def _make(data: bytes, kind: str, is_small: bool) -> FittedPicture:
-    """Convert a picture to PNG, or to JPEG if it is a photo or too large as PNG."""
+    """Convert a picture to PNG, or to JPEG for a photo or if PNG would be too large."""
     try:
         from PIL import Image, UnidentifiedImageError
     except ImportError:
@@ -216,7 +215,7 @@ def _encode(image: "Image", kind: str, before: tuple[int, int], *, scale: bool) 
 
 
 def _on_white(image: "Image") -> "Image":
-    """Put a picture on white, since JPEG has no transparency."""
+    """Put a picture on a white background, because JPEG has no transparency."""
     from PIL import Image
 
     if image.mode != "RGBA":
@@ -226,8 +225,8 @@ def _on_white(image: "Image") -> "Image":
 
 
 def _save(image: "Image", form: str) -> bytes:
-    """Return only the picture itself, without dates and places, so that the bytes are always the
-    same."""
+    """Return the encoded picture without metadata such as dates and places, so that the bytes are
+    always the same."""
     target = BytesIO()
     # Pillow keeps metadata in `info`, and would write some of it.
     image.info = {}
@@ -238,20 +237,20 @@ def _save(image: "Image", form: str) -> bytes:
 
 MAX_TOTAL_BYTES = 20 * MEBIBYTE
 MAX_PICTURES = 20
-# A note may refer to more pictures than it may bring; after this many, the rest is skipped.
+# A note may refer to more pictures than are allowed; the rest are skipped.
 MAX_TRIED = 100
 _FETCHED_AT_ONCE = 4
 _SHOWN = 60
 
-# Reads a path of the workspace up to a size; raises `PathRefused`.
+# Reads a workspace path up to a size; raises `PathRefused`.
 ReadPicture = Callable[[PurePosixPath, int], bytes]
-# Finds the path in the workspace that a name means; None if there is none. Raises `PathRefused` if
+# Finds the workspace path that a name refers to; None if there is none. Raises `PathRefused` if
 # there are several.
 FindPicture = Callable[[str], str | None]
 
 
 class NotePictures(Struct, frozen=True, kw_only=True):
-    """The pictures of a note, their bytes, and how many were left out, and why."""
+    """A note's pictures with their bytes, and how many were left out and why."""
 
     pictures: tuple[Picture, ...] = ()
     blobs: tuple[bytes, ...] = ()
@@ -266,8 +265,8 @@ async def gather_pictures(
     fetch: FetchPicture | None = None,
     find: FindPicture | None = None,
 ) -> NotePictures:
-    """Return the pictures that `content`, the text of `note`, refers to; the same bytes once.
-    Without `fetch`, pictures on the web are left out. `read` and `find` are called in a thread."""
+    """Return the pictures that `content`, the text of `note`, refers to; identical pictures only
+    once. Without `fetch`, web pictures are left out. `read` and `find` are called in a thread."""
     references = find_pictures(content)
     if not references:
         return NotePictures()
@@ -279,7 +278,7 @@ async def gather_pictures(
 async def _fetch_all(
     references: Iterable[PictureRef], fetch: FetchPicture
 ) -> dict[str, FetchedResource | UnfetchedResource]:
-    """Fetch the first URLs of a note, a few at a time."""
+    """Fetch a note's first URLs, a few at a time."""
     urls = [reference.target for reference in references if reference.kind == "url"][:MAX_PICTURES]
     resources: dict[str, FetchedResource | UnfetchedResource] = {}
     limiter = anyio.CapacityLimiter(_FETCHED_AT_ONCE)
@@ -300,7 +299,7 @@ def _collect(references: tuple[PictureRef, ...], loader: "_Loader") -> NotePictu
     warnings, note = list[str](), loader.note
     unseen = max(0, len(references) - MAX_TRIED)
     for reference in references[:MAX_TRIED]:
-        # A URL's query string may hold a key.
+        # A URL's query string may contain a key.
         target = reference.target.split("?")[0] if reference.kind == "url" else reference.target
         label = target if len(target) <= _SHOWN else f"{target[:_SHOWN]}…"
         try:
@@ -324,7 +323,7 @@ def _collect(references: tuple[PictureRef, ...], loader: "_Loader") -> NotePictu
 
 
 class _Loader(Struct, frozen=True, kw_only=True):
-    """Loads the pictures of one note."""
+    """A loader for the pictures in one note."""
 
     note: PurePosixPath
     read: ReadPicture
@@ -332,10 +331,10 @@ class _Loader(Struct, frozen=True, kw_only=True):
     resources: Mapping[str, FetchedResource | UnfetchedResource]
 
     def load(self, reference: PictureRef, by_digest: Mapping[str, FittedPicture]) -> FittedPicture:
-        """Return a picture in the form in which it is sent, if there is room for it.
+        """Return a picture ready to be sent, if there is room for it.
 
         Raises:
-            PathRefused: it cannot be read, or there are enough.
+            PathRefused: the picture cannot be read, or the limit is reached.
         """
         if len(by_digest) == MAX_PICTURES:
             raise PathRefused("refused", f"a note may bring {MAX_PICTURES} pictures")
@@ -371,7 +370,7 @@ class _Loader(Struct, frozen=True, kw_only=True):
                 raise PathRefused("refused", f"pictures are not fetched from the web {hint}")
 
     def _read(self, target: str) -> bytes:
-        """Read a file beside the note, or from the root, or the nearest of its name."""
+        """Read a file beside the note, at the root, or the nearest with that name."""
         suffix = PurePosixPath(target).suffix.lower()
         if suffix not in (*PICTURE_TYPES, ".svg"):
             raise PathRefused("unreadable", f"not one of {', '.join(PICTURE_TYPES)}")
@@ -387,15 +386,15 @@ class _Loader(Struct, frozen=True, kw_only=True):
                     raise
                 missing = refusal
         path = self.find(target) if self.find else None
-        # A name with a folder says where it is; a file elsewhere would be another picture.
+        # A name with a folder gives the location; a file elsewhere would be another picture.
         if path is None or not f"/{path}".casefold().endswith(f"/{target}".casefold()):
             raise missing
         return self.read(PurePosixPath(path), MAX_SOURCE_BYTES)
 
 
 def _inside(folder: PurePosixPath, target: str) -> PurePosixPath | None:
-    """Return `target` relative to `folder`; None if it leads out. Links are not followed when it is
-    opened, so `..` can be resolved by name."""
+    """Resolve `target` relative to `folder`; None if it leads outside. Links are not followed on
+    opening, so `..` can be resolved by name."""
     if target.startswith("/"):
         return None
     parts: list[str] = []

@@ -1,8 +1,8 @@
-"""Results of the queries in notes, without secrets, and as items of their own.
+"""Runs the queries in notes, and returns their results as separate items without secrets.
 
 Laws: whether a value is secret is decided in its note, not in the result, where its context is
-lost. Scripts are never run. A query that fails is left out by name, with the reason; so is every
-script.
+lost. Scripts are never run. Every script and every failing query is reported as left out, with the
+reason.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 class QueryResults:
-    """Results of queries, kept as long as no note changes. `now` returns the time in seconds;
-    `zone` is the time zone, None for that of the machine. For one thread at a time."""
+    """Query results, cached until a note changes. `now` returns the time in seconds; `zone` is the
+    time zone, None for the machine's. For one thread at a time."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class QueryResults:
         """Return the result of a query in the note at `path`.
 
         Raises:
-            QueryError: it is not a valid query; the message has line and column.
+            QueryError: the query is invalid; the message gives the line and column.
         """
         if query.kind == "script":
             raise QueryError(1, 1, "it is a script, and scripts of notes are not run")
@@ -71,7 +71,7 @@ class QueryResults:
         return self._searches
 
     def _without_secrets(self, catalogue: Catalogue) -> tuple[Note, ...]:
-        """Return the notes without secrets in what a query can show; unchanged if there are
+        """Return the notes without secrets in anything a query can show; unchanged if there are
         none."""
         if self._safe_notes[0] is not catalogue:
             notes = catalogue.notes
@@ -82,7 +82,7 @@ class QueryResults:
 
 
 def _hide_secrets(note: Note) -> Note:
-    # Saved values have lost their types.
+    # Saved values have no types.
     safe = {
         name: convert(value, tuple[ListItem, ...]) if name == "items" else value
         for name, value in note.safe.items()
@@ -94,7 +94,7 @@ MAX_TITLE = 80
 
 
 class QueryItems:
-    """Runs the queries of one workspace's notes."""
+    """A runner for the queries in one workspace's notes."""
 
     def __init__(self, root: Root, secrets: FileSecrets, now: Callable[[], float]) -> None:
         self._root = root
@@ -103,8 +103,8 @@ class QueryItems:
     def gather(
         self, path: str, queries: Sequence[NoteQuery], look: Callable[[], Catalogue]
     ) -> list[GatheredItems]:
-        """Return the results of queries in the note at `path`, each as its own item. The catalogue
-        is read once for all of them, and not for scripts."""
+        """Return the results of the queries in the note at `path`, each as a separate item. The
+        catalogue is read once for all queries, and not at all for scripts."""
         is_asked = any(query.kind != "script" for query in queries)
         catalogue = look() if is_asked else Catalogue()
         return [self._gather(path, query, catalogue) for query in queries]

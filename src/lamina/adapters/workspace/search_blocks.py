@@ -1,7 +1,7 @@
-"""Results of the search blocks in notes: the matching notes with their matching lines.
+"""Runs the search blocks in notes, and returns the matching notes with their matching lines.
 
-Laws: a file is read once as long as it does not change, however many searches there are. Secrets
-are found in the whole file and replaced in the lines that are shown.
+Laws: a file is read only once until it changes, however many searches there are. Secrets are found
+in the whole file and replaced in the lines shown.
 """
 
 from collections.abc import Callable
@@ -15,14 +15,14 @@ from lamina.core.values.item import Excerpt
 from lamina.core.values.note import Catalogue, Note
 from lamina.errors import QueryError
 
-# The most notes that are listed, and the most characters of notes that are cached.
+# The maximum number of notes listed, and of note characters cached.
 MAX_HITS = 100
 MAX_KEPT = 50_000_000
 MAX_RESULTS = 200
 
 
 class SearchBlocks:
-    """Searches the notes of a catalogue. For one thread at a time."""
+    """A search over the notes in a catalogue. For one thread at a time."""
 
     def __init__(self, read: Callable[[str], bytes], secrets: FileSecrets) -> None:
         self._read = read
@@ -33,10 +33,10 @@ class SearchBlocks:
         self._results: dict[tuple[str, str], Excerpt] = {}
 
     def find(self, search: str, catalogue: Catalogue, at: str) -> Excerpt:
-        """Return the result of a search in the note `at`, which is not searched itself.
+        """Return the result of a search block in the note `at`, which is not itself searched.
 
         Raises:
-            QueryError: it is not a valid search, or may take too long.
+            QueryError: the search is invalid, or may take too long.
         """
         if catalogue is not self._catalogue:
             self._catalogue, self._results = catalogue, {}
@@ -86,7 +86,7 @@ class SearchBlocks:
         return Excerpt(text="\n".join(texts), safe="\n".join(safe_texts), secrets=tuple(kinds))
 
     def _text(self, note: Note) -> str | None:
-        """Return the text of a note as it is in the catalogue; None if it can no longer be read."""
+        """Return a note's text as in the catalogue; None if it can no longer be read."""
         known = self._texts.get(note.path)
         if known is not None and known[0] == note.digest:
             return known[1]

@@ -1,8 +1,8 @@
 """Reads a file of comma- or tab-separated values as an item.
 
-Laws: its text is that of the file, except for rows in the middle of a large one, and the model
-learns which; a header is never cut off. A file that is not a table is read as plain text, with a
-warning.
+Laws: the item's text is the file's, except for rows cut from the middle of a large table, which a
+notice tells the model; the header is never cut. A file that is not a table is read as plain text,
+with a warning.
 """
 
 import csv
@@ -16,21 +16,21 @@ from msgspec.structs import replace
 from lamina.core.text.secrets import cut_excerpt, find_secrets
 from lamina.core.values.item import Excerpt, Item, LoadedItem, item_id
 
-# Up to this many characters a table is shown whole: some 40,000 tokens.
+# Up to this many characters, a table is shown in full: some 40,000 tokens.
 MAX_CHARACTERS = 100_000
-# In a larger one, the share of these that goes to the last rows; the first ones get the rest.
+# For a larger table, the share of these for the last rows; the first rows get the rest.
 TAIL_SHARE = 0.2
-# How much of a file is read to find out what separates its values.
+# How much of a file is read to detect its separator.
 SAMPLE_CHARACTERS = 64_000
 SEPARATORS = (",", ";", "\t", "|")
-# At least this share of a table's rows are as long as its header.
+# The minimum share of a table's rows that must be as long as its header.
 EVEN_ENOUGH = 0.5
 NO_FIT = (0.0, 0)
 
 
 class TableLayout(Struct, frozen=True, kw_only=True):
-    """Where the rows of a table begin, by characters and by lines from 0, followed by where it
-    ends; how many columns it has, and how many rows have more or fewer."""
+    """A table's layout: where its rows begin, by characters and by lines from 0, followed by where
+    it ends; its number of columns, and of rows that have more or fewer."""
 
     starts: tuple[tuple[int, int], ...]
     columns: int
@@ -38,12 +38,13 @@ class TableLayout(Struct, frozen=True, kw_only=True):
 
     @property
     def rows(self) -> int:
-        """Return the number of rows without the header."""
+        """The number of rows without the header."""
         return len(self.starts) - 2
 
 
 def read_table(path: str, plain: LoadedItem) -> LoadedItem:
-    """Return the table at `path`, whose text was read; the text itself if it is not a table."""
+    """Return the table at `path`, whose text was already read; the text itself if it is not a
+    table."""
     text = plain.item.content
     layout = find_layout(text, "\t" if path.lower().endswith(".tsv") else "")
     if layout is None:
@@ -72,8 +73,8 @@ def read_table(path: str, plain: LoadedItem) -> LoadedItem:
 
 
 def find_layout(text: str, separator: str = "") -> TableLayout | None:
-    """Return the layout of a table, with the separator that fits best; None if it is not a table or
-    has only one column."""
+    """Return a table's layout, using the separator that fits best; None if it is not a table or has
+    only one column."""
     sample = text[:SAMPLE_CHARACTERS]
     signs = (separator,) if separator else SEPARATORS
     fits = {sign: _fit(_lay_out(sample, sign, torn=len(sample) < len(text))) for sign in signs}
@@ -81,13 +82,12 @@ def find_layout(text: str, separator: str = "") -> TableLayout | None:
     layout = _lay_out(text, best) if fits[best] > NO_FIT else None
     if _fit(layout) > NO_FIT:
         return layout
-    # A file name may be wrong about tabs.
+    # The file name may be wrong about tabs.
     return find_layout(text) if separator else None
 
 
 def _fit(layout: TableLayout | None) -> tuple[float, int]:
-    """Return how well a separator fits: the share of rows as long as the header, then their
-    length."""
+    """Rate a separator: the share of rows as long as the header, then their length."""
     if layout is None or layout.columns < 2:
         return NO_FIT
     share = 1 - layout.uneven / max(1, layout.rows)
@@ -95,8 +95,8 @@ def _fit(layout: TableLayout | None) -> tuple[float, int]:
 
 
 def _lay_out(text: str, separator: str, *, torn: bool = False) -> TableLayout | None:
-    """Return the layout of a text's rows, without the last if the text is `torn`; None if it is not
-    a table."""
+    """Return the layout of the rows in a text, without the last row if the text is `torn`; None if
+    it is not a table."""
     lines = list(StringIO(text.removeprefix("\ufeff"), newline=""))
     starts, sizes = [(0, 0)], list[int]()
     reader = csv.reader(lines, delimiter=separator, strict=True)
@@ -109,7 +109,7 @@ def _lay_out(text: str, separator: str, *, torn: bool = False) -> TableLayout | 
                 sizes.append(len(values))
                 starts.append((place, line))
             else:
-                # Blank lines belong to the row before them.
+                # Blank lines belong to the preceding row.
                 starts[-1] = (place, line)
     except csv.Error:
         if not torn or reader.line_num < len(lines):
@@ -123,19 +123,19 @@ def _lay_out(text: str, separator: str, *, torn: bool = False) -> TableLayout | 
 
 
 def _find_gap(layout: TableLayout, size: int) -> range:
-    """Return the rows to leave out of a large table, by their places in the layout."""
+    """Return the rows to leave out of a large table, by their positions in the layout."""
     if size <= MAX_CHARACTERS:
         return range(0)
     tail = int(MAX_CHARACTERS * TAIL_SHARE)
     places = [start for start, _ in layout.starts]
     first = max((at for at, place in enumerate(places) if place <= MAX_CHARACTERS - tail))
     last = min(at for at, place in enumerate(places) if place >= size - tail)
-    # The header stays, however long it is.
+    # The header is kept, however long it is.
     return range(max(1, first), min(last, len(places) - 1))
 
 
 def _without(text: str, layout: TableLayout, gap: range, notice: str) -> Excerpt:
-    """Return the text with a notice in place of some rows; secrets are found in the full text."""
+    """Replace some rows with a notice; secrets are found in the full text."""
     findings = find_secrets(text)
     before = cut_excerpt(text, findings, 0, layout.starts[gap.start][0])
     after = cut_excerpt(text, findings, layout.starts[gap.stop][0], len(text))

@@ -1,1 +1,1 @@
-"""The search index: chunks by the digest of their text, with their terms and vectors."""
+"""The search index: stores chunks' terms and vectors by text digest."""

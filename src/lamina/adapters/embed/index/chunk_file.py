@@ -1,8 +1,8 @@
-"""The file behind the index: tables of terms and vectors by the digest of the text.
+"""Stores the index in a file: tables of terms and vectors, keyed by text digest.
 
-Laws: it is a cache (`cache_file`), and losing it loses nothing. Rows that the disk refuses are kept
-in memory and written later; so are rows that are cheap to make again, so that no caller waits for
-the disk. It never contains the texts themselves.
+Laws: the file is a cache (`cache_file`), and losing it loses nothing. Rows that cannot be written
+are kept in memory and written later; so are rows that are cheap to recompute, so that no caller
+waits for the disk. The file never contains the texts themselves.
 """
 
 import sqlite3
@@ -53,29 +53,29 @@ CREATE TABLE IF NOT EXISTS sweeps (day INTEGER NOT NULL);
 
 T = TypeVar("T")
 
-# The maker of rows that are not chunks but graphs of documents, in the place of vectors.
+# The maker of rows that store document graphs in place of chunk vectors.
 GRAPHS = "graphs"
-# Rows unused for this many days are dropped; the use of a row is noted once a week.
+# Rows unused for this many days are dropped; a row's use is recorded once a week.
 KEPT_DAYS, NOTED_DAYS = 90, 7
-# How many seconds to wait for another process that uses the file: the first time, and afterwards.
+# Seconds to wait for another process that is using the file: the first time, and afterwards.
 PATIENCE, IMPATIENCE = 5.0, 0.1
-# How many rows a query names; SQLite accepts 32,766 variables, older versions far fewer.
+# Rows per query; SQLite accepts 32,766 variables, older versions far fewer.
 AT_ONCE = 10_000
-# How many rows are passed on at once.
+# Rows passed on at once.
 HANDED_ON = 4096
-# From this many digests on it may pay to read all rows, if there are at most this many rows per
-# digest.
+# With at least this many digests, reading all rows may be faster, if there are at most this many
+# rows per digest.
 MANY, MANY_SHARE = 5_000, 3
-# How many rows a separate thread writes at once; other processes may use the file in between.
+# Rows written at once by a separate thread; other processes may use the file in between.
 WRITTEN_LATER = 4096
-# From this many rows on, waiting rows are written at once.
+# The number of pending rows that triggers an immediate write.
 MAX_WAITING = 65_536
 DAY = 86_400
 
 
 class ChunkData(Struct, frozen=True, gc=False):
-    """A text's vector as float16 (empty if it has none), and its terms (None if they were packed in
-    another format than the current one)."""
+    """A text's vector as float16 (empty if it has none), and its terms (None if packed in an
+    outdated format)."""
 
     vector: bytes
     terms: bytes | None
@@ -85,29 +85,29 @@ TakeChunks = Callable[[dict[bytes, ChunkData]], object]
 
 
 class IndexStats(Struct, frozen=True, kw_only=True):
-    """The file's content: chunks by the maker of their vectors, `""` for terms alone."""
+    """Counts of the file's content: chunks by vector maker, `""` for terms alone."""
 
     path: str
     bytes: int
     chunks: dict[str, int]
-    # Graphs of similar documents.
+    # Graphs of similar documents stored.
     graphs: int = 0
-    # Chunks that could not be written, and damaged files beside this one.
+    # Chunks that could not be written, and renamed damaged files.
     unwritten: int = 0
     set_aside: tuple[str, ...] = ()
 
 
 class ChunkFile:
-    """The file of an index, safe to use from several threads and processes on the same path."""
+    """An index file, safe to use from several threads and processes on the same path."""
 
     def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
         self.path = path
         self._now = now
         self._lock = RLock()
         self._makers: dict[str, int] = {}
-        # Makers have numbers within a file; another file may have different ones.
+        # Makers are numbered within a file; another file may number them differently.
         self._cache = CacheFile(path, INDEX, patience=PATIENCE, on_close=self._makers.clear)
-        # Rows that are not written yet: they wait for `write_later`, or the disk refused them.
+        # Unwritten rows: pending until `write_later`, or refused by the disk.
         self._unwritten: dict[tuple[str, bytes], ChunkData] = {}
         self._is_waiting = False
         self._readable = self._writable = True
@@ -118,13 +118,13 @@ class ChunkFile:
     # -- for callers -------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Allow another attempt at what failed the last time."""
+        """Allow operations that failed last time to be retried."""
         with self._lock:
             self._readable = self._writable = True
             self._cache.close_if_deleted()
 
     def fetch(self, maker: str, digests: Collection[bytes]) -> dict[bytes, ChunkData]:
-        """Return what is stored for texts; rows with a wrong checksum are ignored."""
+        """Return the data stored for texts; rows with a wrong checksum are ignored."""
         chunks: dict[bytes, ChunkData] = {}
         self.fetch_batches(maker, digests, chunks.update)
         return chunks
@@ -135,15 +135,16 @@ class ChunkFile:
         digests: Collection[bytes],
         take: TakeChunks,
     ) -> None:
-        """Pass on what is stored in batches, so that not everything is in memory at once. If the
-        file proves damaged on the way, rows may come twice."""
+        """Pass on the stored data in batches, to save memory. If the file turns out to be damaged,
+        rows may be passed on twice."""
         if not digests:
             return
         with self._lock:
             nothing: list[int] = []
             old = self._read(lambda file: self._fetch(file, maker, digests, take), nothing)
             if old:
-                # Keeps them from being dropped as unused; nothing is lost if the disk refuses.
+                # Keeps rows from being dropped as unused; nothing is lost if this cannot be
+                # written.
                 with suppress(sqlite3.Error), transaction(self._cache.open()) as file:
                     rows = [(self._today(), row) for row in old]
                     file.executemany("UPDATE chunks SET day = ? WHERE rowid = ?", rows)
@@ -163,8 +164,8 @@ class ChunkFile:
             return known | {digest for digest in digests if (maker, digest) in self._unwritten}
 
     def keep(self, maker: str, chunks: Mapping[bytes, ChunkData], *, later: bool = False) -> None:
-        """Store what was computed for texts; in memory if the disk refuses. With `later`, it waits
-        for `write_later` or `close`, unless too many rows already wait."""
+        """Store data computed for texts; in memory if the disk refuses. With `later`, defer writing
+        until `write_later` or `close`, unless too many rows are already pending."""
         with self._lock:
             self._unwritten |= {(maker, digest): chunk for digest, chunk in chunks.items()}
             self._is_waiting |= later
@@ -172,20 +173,20 @@ class ChunkFile:
                 self._write_unwritten()
 
     def write_later(self) -> None:
-        """Write waiting rows in a separate thread. The program does not end before it is done."""
+        """Write pending rows in a separate thread, which finishes before the program exits."""
         if self._is_waiting:
             Thread(target=self._write_waiting, name="lamina-index-writer").start()
 
     def write(self) -> int:
-        """Write rows that are only in memory now; return how many rows the disk refused."""
+        """Write rows that are still only in memory; return how many the disk refused."""
         with self._lock:
             if self._unwritten:
                 self._write_unwritten()
             return len(self._unwritten)
 
     def notes(self) -> tuple[str, ...]:
-        """Return the problems with the file since the last call; each is reported once."""
-        # Not behind the other lock: reporting that the disk is slow must not wait for the disk.
+        """Return new problems with the file since the last call, each only once."""
+        # Uses a separate lock: reporting a slow disk must not wait for the disk.
         with self._notes_lock:
             notes, self._notes = tuple(self._notes), []
             return notes
@@ -233,7 +234,7 @@ class ChunkFile:
         digests: Collection[bytes],
         take: TakeChunks,
     ) -> list[int]:
-        """Pass rows to `take`; return those whose use is to be noted."""
+        """Pass rows to `take`; return those whose use must be recorded."""
         old: list[int] = []
         number = self._maker(file, maker)
         if number is None:
@@ -241,7 +242,7 @@ class ChunkFile:
         chunks: dict[bytes, ChunkData] = {}
         note_before = self._today() - NOTED_DAYS
         for digest, vector, terms, version, checksum, day, row in _rows(file, number, digests):
-            # Damage may have turned them into numbers.
+            # Damage may have turned blobs into numbers.
             is_sound = type(digest) is type(vector) is type(terms) is bytes
             if is_sound and _checksum(digest, vector, terms) == checksum:
                 chunks[digest] = ChunkData(vector, terms if version == TERMS_VERSION else None)
@@ -254,7 +255,7 @@ class ChunkFile:
         return old
 
     def _finish(self) -> None:
-        """Write waiting rows."""
+        """Write pending rows."""
         if self._is_waiting:
             self._write_unwritten()
 
@@ -265,13 +266,13 @@ class ChunkFile:
                 is_waiting = self._is_waiting and self._write_unwritten(WRITTEN_LATER)
 
     def _write_unwritten(self, limit: int | None = None) -> bool:
-        """Write unwritten rows, or some of them; return whether more are left."""
+        """Write all or some of the unwritten rows; return whether any are left."""
         chunks = dict(islice(self._unwritten.items(), limit))
         is_written = self._write(lambda file: self._keep_chunks(file, chunks))
         if is_written:
             for key in chunks:
                 del self._unwritten[key]
-        # Rows that the disk refuses wait until rows are stored again.
+        # Rows that the disk refuses are kept until rows are next stored.
         self._is_waiting = is_written and bool(self._unwritten)
         return self._is_waiting
 
@@ -305,12 +306,12 @@ class ChunkFile:
                 for terms in (chunk.terms or b"",)
                 for checksum in (_checksum(digest, chunk.vector, terms),)
             ]
-            # Only missing, damaged or outdated rows are ever made, so old rows are replaced.
+            # Rows are computed only if missing, damaged or outdated, so old rows are replaced.
             file.executemany(f"REPLACE INTO chunks ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
             self._sweep(file, today)
 
     def _sweep(self, file: sqlite3.Connection, today: int) -> None:
-        """Once in a while, drop rows that have not been used for a long time."""
+        """Occasionally drop rows that have not been used for a long time."""
         (last,) = file.execute("SELECT max(day) FROM sweeps").fetchone()
         if isinstance(last, int) and today - NOTED_DAYS < last <= today:
             return
@@ -338,7 +339,7 @@ class ChunkFile:
                 return None
             if not isinstance(row[0], int):
                 raise sqlite3.DatabaseError("a maker has no number")
-            # The write may still fail, so its numbers are not remembered.
+            # The write may still fail, so the numbers are not cached.
             if file.in_transaction:
                 return row[0]
             self._makers[name] = row[0]
@@ -374,7 +375,8 @@ class ChunkFile:
         return True
 
     def _attempt(self, act: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `act`. After waiting for another process in vain, do not wait for it again."""
+        """Run `act`. After a timeout while waiting for another process, do not wait for it
+        again."""
         try:
             return self._cache.attempt(act, self._say)
         except sqlite3.Error as error:
@@ -393,12 +395,12 @@ class ChunkFile:
 def _rows(
     file: sqlite3.Connection, maker: int, digests: Collection[bytes]
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of the digests."""
+    """Yield the rows with these digests."""
     fields = "digest, vector, terms, terms_version, checksum, day, rowid"
     if len(digests) >= MANY:
         (all_rows,) = file.execute("SELECT count(*) FROM chunks").fetchone()
         if len(digests) * MANY_SHARE > all_rows:
-            # Reading them in order is far cheaper than single look-ups.
+            # Reading them sequentially is far cheaper than single look-ups.
             wanted_digests = frozenset(digests)
             rows = file.execute(f"SELECT {fields} FROM chunks WHERE +maker = ?", (maker,))
             yield from (row for row in rows if row[0] in wanted_digests)
@@ -412,7 +414,7 @@ def _rows(
 def _in_pieces(
     file: sqlite3.Connection, digests: Collection[bytes]
 ) -> Iterator[tuple[str, list[bytes]]]:
-    """Yield digests, as many at a time as a query may name, with the placeholders for them."""
+    """Yield digests in groups that fit into a query, each with its placeholders."""
     at_once = min(AT_ONCE, file.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) - 1)
     # Sorted: neighbours are on the same pages.
     sorted_digests = sorted(digests)
@@ -422,5 +424,5 @@ def _in_pieces(
 
 
 def _checksum(digest: bytes, vector: bytes, terms: bytes) -> int:
-    # Includes the key: a damaged SQLite index leads to intact rows of other texts.
+    # Includes the key: a damaged SQLite index can lead to intact rows of other texts.
     return crc32(terms, crc32(vector, crc32(digest)))

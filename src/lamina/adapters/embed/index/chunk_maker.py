@@ -1,13 +1,13 @@
-"""Makes the terms and vectors that texts still lack, batch by batch; if time is short, the texts
-that look most like the question come first.
+"""Computes missing terms and vectors in batches; if time is short, texts that look most like the
+question come first.
 
-Laws: every batch is stored before the next begins, and its texts are requested only then; words of
-many texts, which take almost no time, are written once the load is over. A text that fails affects
-no other, and leaves nothing that could be mistaken for a vector. A text with another digest than
-the requested one is refused. Texts whose terms are known are not requested while only words are
-needed. If time is short, work goes in rounds, each of which guesses better from the results of the
-one before; it ends when rounds find nothing better, or when it reaches its limit of texts or time.
-Embedded texts are kept, and not embedded again.
+Laws: every batch is stored before the next begins, and its texts are requested only when it begins;
+terms of many texts, which take almost no time, are written after the load. A text that fails
+affects no other, and leaves nothing that could be mistaken for a vector. A text whose digest
+differs from the requested one is refused. Texts with known terms are not requested while only terms
+are needed. If time is short, work proceeds in rounds, each with better guesses based on the
+previous results, until rounds find nothing better or the limit of texts or time is reached.
+Embedded texts are stored, and not embedded again.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -30,15 +30,15 @@ from lamina.core.selection.rough_meaning import CandidateOrder
 from lamina.core.selection.scores import Indices, Matrix
 from lamina.errors import ModelMissing
 
-# How many texts are embedded between two writes: 0.2 seconds on a slow machine.
+# Texts embedded between two writes: 0.2 seconds on a slow machine.
 BATCH = 64
-# The same where only words are indexed, which is faster.
+# The same if only words are indexed, which is faster.
 WORDS_BATCH = 2048
-# From this many texts of a load on, their words are written after the answer.
+# With at least this many texts in a load, their terms are written after the answer.
 MANY_WORDS = 1024
-# The maker of rows that have terms but no vector.
+# The maker of rows with terms but no vector.
 WORDS_ALONE = ""
-# Embedding that will not finish in time is given up after this share of the time.
+# The share of the time after which embedding that will not finish in time is abandoned.
 HOPELESS = 0.2
 NO_VECTOR = "the embedder gave no vector"
 OTHER_LENGTH = "its vector is of another length than the others"
@@ -47,9 +47,9 @@ OTHER_LENGTH = "its vector is of another length than the others"
 class ChunkMaker:
     """The work of one load, and its outcome. `turn` is locked for one batch at a time; `read_texts`
     reads texts that are not in memory; embedding stops after `patience` seconds, or sooner if it
-    would not finish by then. Texts whose digests are in `among` come first, and only they are
-    waited for. `progress` gets the number of texts made, `comparing` the number of those that look
-    most like a question."""
+    would not finish in time. Texts with digests in `among` come first, and only they are waited
+    for. `progress` receives the number of processed texts, `comparing` the number of those that
+    look most like a question."""
 
     def __init__(
         self,
@@ -62,14 +62,14 @@ class ChunkMaker:
         among: Collection[bytes] | None = None,
         comparing: Progress | None = None,
     ) -> None:
-        # How many texts were processed, and how many came in place of requested ones.
+        # The number of processed texts, and of texts received in place of requested ones.
         self.made_count = 0
         self.refused_count = 0
-        # Texts that could not be embedded: how they begin, and why.
+        # Texts that could not be embedded: their beginnings, and the reasons.
         self.failures: dict[bytes, tuple[str, str]] = {}
-        # Why the embedder turned out to be missing.
+        # The reason why the embedder is missing.
         self.missing_reason = ""
-        # Texts that there was no time for: later loads embed them.
+        # Texts skipped for lack of time: later loads embed them.
         self.late_count = 0
         self._patience = patience
         self._among = among
@@ -81,7 +81,7 @@ class ChunkMaker:
         self._comparing = comparing
         self._read_texts = read_texts
         self._at_hand: Mapping[bytes, str] = {}
-        # If a whole batch could not be embedded, the texts are not to blame: those of the next
+        # If a whole batch could not be embedded, the texts are not the cause: those in the next
         # batches are not tried one by one until some can be embedded.
         self._tries_singly = True
         self._takes_many_words = False
@@ -102,7 +102,7 @@ class ChunkMaker:
         while start < len(waiting):
             has_embedder = self._embedder is not None
             if has_embedder and start and self._is_too_long(start_time, start, goal):
-                # Only the words of the rest are indexed, which takes seconds.
+                # For the rest, only words are indexed, which takes seconds.
                 self.late_count = max(0, goal - start)
                 self._embedder = None
                 waiting = tuple(digest for digest in waiting[start:] if table.row(digest) < 0)
@@ -114,7 +114,7 @@ class ChunkMaker:
                 await self._make(table, batch, done, total)
             start += len(batch)
             if has_embedder and self._embedder is None:
-                # The embedder is missing after all: texts with terms have all they can have.
+                # The embedder is missing after all: texts with terms are complete.
                 waiting = tuple(digest for digest in waiting[start:] if table.row(digest) < 0)
                 start = 0
             self._report(total - len(waiting) + start, total)
@@ -122,8 +122,8 @@ class ChunkMaker:
             self._report(total, total)
 
     async def take_words(self, table: ChunkTable, missing: MissingTexts) -> None:
-        """Fill the table with the terms of unknown texts, and leave vectors for later. It takes too
-        little time to report progress."""
+        """Add the terms of unknown texts to the table, and leave vectors for later. This is too
+        fast to report progress."""
         self._at_hand = missing.at_hand
         embedder, self._embedder = self._embedder, None
         progress, self._progress = self._progress, None
@@ -145,7 +145,7 @@ class ChunkMaker:
         self, table: ChunkTable, digests: Sequence[bytes], deadline: float, done: int, total: int
     ) -> bool:
         """Embed texts until `deadline`, at least one batch; return whether there was time for all.
-        `done` of `total` are reported as done before."""
+        `done` of `total` are reported as already done."""
         progress, self._progress = self._progress, self._comparing
         try:
             for start in range(0, len(digests), BATCH):
@@ -160,12 +160,12 @@ class ChunkMaker:
             self._progress = progress
 
     def end_comparison(self, total: int) -> None:
-        """Report that embedding for a question is over, however much was done."""
+        """Report that embedding for a question has ended, however much was done."""
         if self._comparing is not None:
             self._comparing(total, total)
 
     def _is_too_long(self, start_time: float, done: int, goal: int) -> bool:
-        """Return whether to leave the rest for later: it is not needed now, or takes or will take
+        """Decide whether to leave the rest for later, because it is not needed now or would take
         too long."""
         if self._patience is None:
             return False
@@ -175,12 +175,13 @@ class ChunkMaker:
         return elapsed > HOPELESS * self._patience and elapsed / done * goal > self._patience
 
     async def _make(self, table: ChunkTable, batch: Sequence[bytes], done: int, total: int) -> None:
-        """Process a batch and store the result, using rows that another process has just made."""
+        """Process a batch and store the result, reusing rows that another process has just
+        added."""
         self._report(done, total)
         rows: dict[bytes, ChunkData] = {}
         if self._embedder is not None:
             rows = await anyio.to_thread.run_sync(self._file.fetch, self._maker, batch)
-        # Rows whose terms were packed in another format still have a vector.
+        # Rows with terms in an outdated format still have a vector.
         full_rows = {digest: row for digest, row in rows.items() if row.terms is not None}
         unknown_digests = [digest for digest in batch if digest not in full_rows]
         terms: Mapping[bytes, bytes] = {}
@@ -194,7 +195,7 @@ class ChunkMaker:
         await anyio.to_thread.run_sync(self._keep, table, full_rows, texts, vectors, terms)
 
     async def _find_texts(self, digests: Sequence[bytes]) -> dict[bytes, str]:
-        """Return the texts that are in memory, and those that can be requested."""
+        """Return texts that are in memory, and those that can be requested."""
         texts = {digest: self._at_hand[digest] for digest in digests if digest in self._at_hand}
         others = [digest for digest in digests if digest not in texts]
         if self._read_texts is None or not others:
@@ -237,8 +238,8 @@ class ChunkMaker:
         vectors: Mapping[bytes, bytes],
         terms: Mapping[bytes, bytes],
     ) -> None:
-        """Pack terms, store new rows, and put everything into the table. Texts whose `terms` are
-        known have no vector yet."""
+        """Pack terms, store new rows, and add everything to the table. Texts with known `terms`
+        have no vector yet."""
         settled_rows: dict[bytes, ChunkData] = {}
         bare_rows = {
             digest: ChunkData(b"", packed)
@@ -255,7 +256,7 @@ class ChunkMaker:
                 bare_rows[digest] = ChunkData(b"", packed)
         for maker, rows in ((self._maker, settled_rows), (WORDS_ALONE, bare_rows)):
             if rows:
-                # Many words: they take less time to make again than to write.
+                # Many terms: recomputing them takes less time than writing them.
                 is_later = maker == WORDS_ALONE and self._takes_many_words
                 self._file.keep(maker, rows, later=is_later)
         table.put(bare_rows, settled=False)
@@ -276,17 +277,17 @@ async def embed_texts(
     *,
     singly: bool = True,
 ) -> tuple[dict[str, bytes], dict[str, str]]:
-    """Return vectors in stored form, and why some texts have none. Texts that fail together are
-    tried in halves, down to the ones to blame, unless `singly` is false.
+    """Return vectors in stored format, and the reasons why some texts have none. Texts that fail
+    together are retried in halves until the culprits are found, unless `singly` is false.
 
     Raises:
-        ModelMissing: there is no model.
+        ModelMissing: the model is missing.
     """
     try:
         packed_vectors = pack_vectors(await embedder.embed(texts, progress), len(texts))
     except ModelMissing:
         raise
-    except Exception as error:  # noqa: BLE001 - in any case the texts are found by their words
+    except Exception as error:  # noqa: BLE001 - the texts can still be found by their words
         why = f"{type(error).__name__}: {error}"
         if len(texts) == 1 or not singly:
             return {}, dict.fromkeys(texts, why)
@@ -302,27 +303,27 @@ async def embed_texts(
 
 
 def describe_failures(failures: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """Describe which texts could not be embedded, by their beginnings, and why."""
+    """Describe the texts that could not be embedded, by their beginnings, with the reasons."""
     return tuple(f"{beginning} cannot be embedded: {why}" for beginning, why in failures)
 
 
 def quote_beginning(text: str) -> str:
-    """Return the beginning of a text on one line."""
+    """Return a text's beginning on one line."""
     line = " ".join(text[:200].split())
     return repr(line if len(line) <= 60 else f"{line[:59]}…")
 
 
-# The most chunks compared with a question, including those embedded before, and the most in one
-# round. With fewer, fewer results of a complete index are found: `bench/first_search.py`.
+# The maximum number of chunks compared with a question, including those already embedded, and the
+# maximum per round. Lower limits miss more of a complete index's results: `bench/first_search.py`.
 MAX_COMPARED = 768
 ROUND = 128
-# Stop after this many rounds in a row without a new one among the best.
+# Stop after this many consecutive rounds with no new chunk among the best.
 QUIET_ROUNDS, BEST = 3, 10
 
 
 class Comparison:
-    """One question with the chunks of a table. `digests` are the texts of its rows, of which
-    `rows` may be found; `questions` has a vector for each part."""
+    """The comparison of one question with a table's chunks. `digests` identify the texts of its
+    rows, of which `rows` may be found; `questions` has a vector for each part."""
 
     def __init__(
         self,
@@ -337,10 +338,10 @@ class Comparison:
         self._order = order
         self._questions = questions
         unsettled = rows[~table.is_settled[rows]]
-        # If there are few enough, all are embedded, the most promising first.
+        # If there are few enough, all are embedded, most promising first.
         self._takes_all = len(unsettled) <= MAX_COMPARED
         self._rows = unsettled if self._takes_all else rows
-        # The rows that were tried, whether or not they could be embedded.
+        # The rows tried, whether or not they could be embedded.
         self.is_compared: NDArray[numpy.bool_] = numpy.zeros(len(digests), bool)
 
     @property
@@ -378,7 +379,7 @@ class Comparison:
         return self._order.best(left, min(ROUND, MAX_COMPARED - self.count))
 
     def _learn(self) -> float:
-        """Guess again from what is embedded; return the fit of the last of the best."""
+        """Update the guesses from the embedded chunks; return the score of the last of the best."""
         vectors = self._table.vectors
         if vectors is None:
             return -numpy.inf

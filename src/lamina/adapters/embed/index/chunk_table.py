@@ -1,10 +1,10 @@
-"""Terms and vectors of texts, in memory and ready for arithmetic, and the rows of each document.
+"""Keeps texts' terms and vectors in memory, ready for arithmetic, and maps documents to their rows.
 
 Laws: a text is identified by its digest, whether a document contains the text or the digest, and
 has one row however often it occurs, so that equal texts have equal scores to the last bit. Vectors
-have passed through float16, so those just made and those read from disk are the same. A row that
-was seen once never changes. Documents that hardly differ from loaded ones share their table, and
-only their new texts are looked up.
+are always rounded to float16, so new ones equal those read from disk. A row never changes once it
+has been read. Documents that hardly differ from loaded ones share their table, and only their new
+texts are looked up.
 """
 
 import hashlib
@@ -22,21 +22,21 @@ from lamina.core.selection.scores import ChunkLayout, Indices, Matrix, lay_out_c
 from lamina.core.values.selection import Document
 from lamina.errors import UsageError
 
-# A rounded row of length 1 is nearly that long; one that is far from it is not a vector.
+# Rounding barely changes a row of length 1; a row with a very different length is not a vector.
 SHORTEST, LONGEST = 0.9, 1.1
 PIECE = 4096
-# Room for more texts: one row in eight, and a few.
+# Spare room for more texts: an eighth of the rows, and a few.
 SPARE, FREE = 8, 64
 
 
 class _Block:
-    """Memory that tables share: each sees the rows up to its own length, and only the longest may
-    use more. Space that was never written to costs nothing."""
+    """Memory shared by tables: each sees the rows up to its own length, and only the longest may
+    append. Space never written to costs nothing."""
 
     def __init__(self, rows: int, taken_rows: int = 0) -> None:
         self.capacity = rows + rows // SPARE + FREE
         self.rows: dict[bytes, int] = {}
-        # Which rows have a vector, and which belong to blank texts, which have none.
+        # Flags for rows that have a vector, or belong to blank texts, which have none.
         self.is_embedded = numpy.zeros(self.capacity, bool)
         self.is_blank = numpy.zeros(self.capacity, bool)
         self.vectors: Matrix | None = None
@@ -44,8 +44,8 @@ class _Block:
         self._lock = Lock()
 
     def take(self, known_rows: int, rows: int) -> bool:
-        """Reserve the rows from `known_rows` up to `rows` for the caller; return whether that
-        worked."""
+        """Reserve the rows from `known_rows` up to `rows` for the caller; return whether this
+        succeeded."""
         with self._lock:
             if self._taken_rows != known_rows or rows > self.capacity:
                 return False
@@ -53,9 +53,9 @@ class _Block:
             return True
 
     def copy_rows(self, length: int, rows: int) -> "_Block":
-        """Return a copy of its first `length` rows, with room for `rows`."""
+        """Copy the first `length` rows to memory with room for `rows`."""
         other = _Block(rows, length)
-        # Copied at once, because another table may take rows at the same time.
+        # Copied at once, because another table may reserve rows at the same time.
         rows_by_digest = self.rows.copy()
         other.rows = {digest: row for digest, row in rows_by_digest.items() if row < length}
         other.is_embedded[:length] = self.is_embedded[:length]
@@ -67,16 +67,16 @@ class _Block:
 
 
 class ChunkTable:
-    """A row per text, in the order they became known: its terms, and its vector (not a number if it
-    has none). There is room for the number of `rows` expected."""
+    """A table with a row per text, in order of arrival: its terms, and its vector (NaN if it has
+    none). It has room for the expected number of `rows`."""
 
     def __init__(self, rows: int = 0) -> None:
         self._block = _Block(rows)
         self._length = 0
-        # Rows from here on belong to this table alone, and may still get a vector.
+        # Rows from here on belong only to this table, and may still receive a vector.
         self._own = 0
         self._postings = NO_POSTINGS
-        # Terms that are not merged yet.
+        # Terms not merged yet.
         self._packed_terms: list[bytes] = []
         # Whether anything was added.
         self.has_changed = False
@@ -85,7 +85,7 @@ class ChunkTable:
         return self._length
 
     def extended(self) -> "ChunkTable":
-        """Return a table that begins with the rows of this one and shares their memory."""
+        """Return a table that starts with this table's rows and shares their memory."""
         other = ChunkTable()
         other._block, other._length, other._own = self._block, self._length, self._length
         other._postings = self.postings
@@ -93,7 +93,7 @@ class ChunkTable:
 
     @property
     def memory(self) -> int:
-        """Return an id that live tables have in common if they share memory."""
+        """Return an id common to all live tables that share memory."""
         return id(self._block)
 
     @property
@@ -116,13 +116,13 @@ class ChunkTable:
 
     @property
     def is_settled(self) -> NDArray[numpy.bool_]:
-        """Return which rows have their vector, or can have none."""
+        """Return flags for rows that have their vector or cannot have one."""
         return self.is_embedded | self._block.is_blank[: self._length]
 
     def row(self, digest: bytes) -> int:
-        """Return the row of a text; -1 if it has none."""
+        """Return a text's row; -1 if it has none."""
         row = self._block.rows.get(digest, -1)
-        # Rows beyond the length were taken by a table that grew from this one.
+        # Rows beyond the length belong to a table that grew from this one.
         return row if row < self._length else -1
 
     def find(self, digests: Collection[bytes]) -> NDArray[numpy.int64]:
@@ -140,8 +140,8 @@ class ChunkTable:
         return list(self._block.rows.copy())[: self._length]
 
     def put(self, chunks: Mapping[bytes, ChunkData], *, settled: bool) -> list[bytes]:
-        """Add data of texts whose terms are known. If they are `settled`, those without a vector
-        never get one. Return the texts whose vector is unusable because its length differs from the
+        """Add data for texts with known terms. If they are `settled`, those without a vector never
+        get one. Return the texts whose vector is unusable because its length differs from the
         others'."""
         usable = {digest: chunk for digest, chunk in chunks.items() if chunk.terms is not None}
         begin = self._length
@@ -165,9 +165,9 @@ class ChunkTable:
         return unfit
 
     def _lay_down(self, terms: Mapping[bytes, bytes]) -> None:
-        """Add rows for new texts after the others."""
+        """Append rows for new texts."""
         length = self._length + len(terms)
-        # A table that another grew from has to copy everything for one more row.
+        # If another table grew from this one, adding a row requires copying everything.
         if terms and not self._block.take(self._length, length):
             self._part(length)
             self._block.take(self._length, length)
@@ -185,7 +185,7 @@ class ChunkTable:
         self._block, self._own = self._block.copy_rows(self._length, rows), 0
 
     def _place(self, vectors: Mapping[int, bytes], begin: int) -> None:
-        """Fill in the vectors of rows; those from `begin` on are new."""
+        """Fill in row vectors; rows from `begin` on are new."""
         block = self._block
         if vectors and block.vectors is None:
             width = len(next(iter(vectors.values()))) // 2
@@ -194,7 +194,7 @@ class ChunkTable:
         if block.vectors is None:
             return
         rows = list(vectors)
-        # In pieces, because bytes that become numbers are in memory twice.
+        # In pieces, because converting bytes to numbers holds both in memory.
         for start in range(0, len(rows), PIECE):
             piece = rows[start : start + PIECE]
             block.vectors[piece] = unpack_vectors([vectors[row] for row in piece])
@@ -203,7 +203,7 @@ class ChunkTable:
         block.vectors[bare] = numpy.nan
 
     def _width(self, chunks: Iterable[ChunkData]) -> int:
-        """Return how many bytes a vector has: all come from one model."""
+        """Return the size of a vector in bytes; all come from one model."""
         if self._block.vectors is not None:
             return int(self._block.vectors.shape[1]) * 2
         first = next((len(chunk.vector) for chunk in chunks if chunk.vector), 0)
@@ -211,7 +211,7 @@ class ChunkTable:
 
 
 def pack_vectors(rows: Matrix, count: int) -> list[bytes | None]:
-    """Return vectors in stored form; None for a row that is not a vector.
+    """Return vectors in stored format; None for a row that is not a vector.
 
     Raises:
         ValueError: the number of rows is not `count`.
@@ -225,7 +225,7 @@ def pack_vectors(rows: Matrix, count: int) -> list[bytes | None]:
 
 
 def unpack_vectors(packed_vectors: Sequence[bytes]) -> Matrix:
-    """Return vectors to calculate with, from stored rows of one length."""
+    """Convert stored rows of equal length to vectors for calculation."""
     matrix = numpy.frombuffer(b"".join(packed_vectors), "<f2").reshape(len(packed_vectors), -1)
     return matrix.astype(numpy.float32)
 
@@ -235,7 +235,7 @@ DIGEST = 32
 
 
 class Arrangement(Struct, frozen=True, kw_only=True):
-    """Documents in a table. `columns` gives the row of each chunk in order, -1 while it has none;
+    """Documents in a table. `columns` has the row of each chunk in order, -1 while it has none;
     `texts` is the number of these rows."""
 
     documents: tuple[Document, ...]
@@ -246,8 +246,8 @@ class Arrangement(Struct, frozen=True, kw_only=True):
 
 
 class MissingTexts(Struct, frozen=True, kw_only=True):
-    """The distinct texts still to be processed, in order, and the content of those that came with
-    their document."""
+    """The distinct texts still to be processed, in order, and the content of those included in
+    their documents."""
 
     digests: tuple[bytes, ...]
     at_hand: dict[bytes, str]
@@ -261,7 +261,7 @@ def chunk_digests(document: Document) -> Sequence[bytes]:
     """Return the digests of a document's chunks.
 
     Raises:
-        UsageError: it contains both texts and digests, or something that is not a digest.
+        UsageError: the document contains both texts and digests, or an invalid digest.
     """
     if not document.digests:
         return [digest_text(chunk) for chunk in document.chunks]
@@ -282,8 +282,8 @@ def chunk_digests(document: Document) -> Sequence[bytes]:
 def arrange_documents(
     documents: tuple[Document, ...], others: Iterable[Arrangement]
 ) -> Arrangement:
-    """Return the documents in a table extended from another arrangement's, if one contains most of
-    them and not much else; otherwise in a new table."""
+    """Arrange documents in an extension of another arrangement's table, if one contains most of
+    them and little else; otherwise in a new table."""
     layout = lay_out_chunks(documents)
     best: Arrangement | None = None
     for other in others:
@@ -300,7 +300,7 @@ def arrange_documents(
 
 
 def refresh_rows(arrangement: Arrangement) -> Arrangement:
-    """Return the same arrangement after more of its texts were added to the table."""
+    """Return the arrangement updated after more of its texts were added to the table."""
     columns, table = arrangement.columns, arrangement.table
     missing = numpy.flatnonzero(columns < 0)
     if len(missing):
@@ -311,22 +311,22 @@ def refresh_rows(arrangement: Arrangement) -> Arrangement:
 
 
 def count_row_uses(columns: Indices, rows: int) -> Indices:
-    """Return how often each row of a table occurs in the documents."""
+    """Count how often each row of a table occurs in the documents."""
     # Chunks without a row are counted before the others.
     return numpy.bincount(columns + 1, minlength=rows + 1)[1:]
 
 
 def find_missing_texts(arrangement: Arrangement, *, vectors: bool) -> MissingTexts:
-    """Return the texts that have no row, or lack a vector that they could have."""
+    """Return the texts that have no row, or lack a possible vector."""
     columns = arrangement.columns
     lacks = columns < 0
     if vectors:
-        # The row -1 is looked up in the last place.
+        # Row -1 indexes the last element.
         lacks |= ~numpy.append(arrangement.table.is_settled, False)[columns]
     places = numpy.flatnonzero(lacks)
     digests = _digests_at(arrangement, places)
     at_hand: dict[bytes, str] = {}
-    # Notes have none; looking for them there would take longer than everything else.
+    # Notes have none; searching them would take longer than everything else.
     if any(document.chunks for document in arrangement.documents):
         at_hand = {
             digest: document.chunks[place]
@@ -337,7 +337,7 @@ def find_missing_texts(arrangement: Arrangement, *, vectors: bool) -> MissingTex
 
 
 def _digests_at(arrangement: Arrangement, places: Indices) -> list[bytes]:
-    """Return the digests of some chunks."""
+    """Return the digests of the given chunks."""
     if len(places) == len(arrangement.layout.owner):
         return [digest for document in arrangement.documents for digest in chunk_digests(document)]
     chunks = _owners_at(arrangement, places)
@@ -347,7 +347,8 @@ def _digests_at(arrangement: Arrangement, places: Indices) -> list[bytes]:
 
 
 def _owners_at(arrangement: Arrangement, places: Indices) -> list[tuple[int, int]]:
-    """Return the documents that contain some chunks, by number, and the chunks' places there."""
+    """Return the numbers of the documents that contain the given chunks, and the chunks' positions
+    there."""
     layout = arrangement.layout
     owners = layout.owner[places]
     within = places - layout.starts[owners]
@@ -357,7 +358,7 @@ def _owners_at(arrangement: Arrangement, places: Indices) -> list[tuple[int, int
 def _extend_other(
     documents: tuple[Document, ...], layout: ChunkLayout, other: Arrangement
 ) -> Arrangement | None:
-    """Return the documents in the table of `other`, as far as it contains them; None if too many of
+    """Arrange the documents in the table of `other`, reusing the rows it has; None if too many of
     its rows would be unused."""
     columns = numpy.full(len(layout.owner), -1)
     there = _match(documents, other.documents)
@@ -376,7 +377,7 @@ def _extend_other(
 
 
 def _match(documents: tuple[Document, ...], others: tuple[Document, ...]) -> NDArray[numpy.int64]:
-    """Return each document's place among the others; -1 if it is not there unchanged."""
+    """Return each document's position among the others; -1 if missing or changed there."""
     if documents is others:
         return numpy.arange(len(documents))
     places = {document.id: place for place, document in enumerate(others)}

@@ -1,8 +1,8 @@
-"""Documents that are ready to be searched, and the vectors of questions about them.
+"""Scores questions against documents that are ready to be searched, and caches question vectors.
 
-Laws: once everything is embedded, scores depend only on the documents and the question, not on
-what else is indexed, nor on whether a vector is new or read from disk. A question is embedded once
-while it is remembered.
+Laws: once everything is embedded, scores depend only on the documents and the question, not on what
+else is indexed, or whether a vector is new or read from disk. A question is not embedded again
+while it is cached.
 """
 
 from collections import OrderedDict
@@ -31,10 +31,10 @@ from lamina.core.values.note import SearchTier
 from lamina.core.values.selection import Document
 from lamina.errors import ModelMissing
 
-# Turns texts into vectors, by text, and says why some have none.
+# Returns vectors by text, and the reasons why some texts have none.
 QuestionVectors = tuple[Mapping[str, Matrix], Mapping[str, str]]
 EmbedQuestions = Callable[[Sequence[str]], Awaitable[QuestionVectors]]
-# How well an embedder knows the languages of texts: see `FluentEmbedder`.
+# How well an embedder supports the texts' languages: see `FluentEmbedder`.
 MeasureFluency = Callable[[Sequence[str]], Awaitable[Sequence[float]]]
 
 # This many vectors fit into a processor's cache.
@@ -44,9 +44,9 @@ BY_MEANING = SearchTier(by="meaning")
 
 
 class LoadCounts(Struct, frozen=True, kw_only=True):
-    """How many distinct texts of a corpus are new, were known before, or failed; and how many are
-    missing, because they are neither stored nor supplied. There was no time for the `late` ones:
-    for now they are found by their words."""
+    """Counts of the distinct texts in a corpus: new, already known, failed, and missing (neither
+    stored nor supplied). There was no time for the `late` ones: for now they are found by their
+    words."""
 
     new: int = 0
     reused: int = 0
@@ -56,14 +56,14 @@ class LoadCounts(Struct, frozen=True, kw_only=True):
 
 
 class PreparedDocuments(Arrangement, frozen=True, kw_only=True):
-    """The shared, unchanging part of corpora of the same documents. The table may contain other
-    texts too, and so may the lexicon, which has a chunk for each row."""
+    """The immutable part shared by corpora of the same documents. The table may also contain other
+    texts, and so may the lexicon, which has a chunk for each row."""
 
     lexicon: Lexicon
-    # The texts still to be processed, and how many of them have no row.
+    # The texts still to be processed, and the number without a row.
     missing_digests: tuple[bytes, ...] = ()
     missing: int = 0
-    # The graphs requested so far, by threshold and top.
+    # Graphs requested so far, by threshold and top.
     graphs: dict[tuple[float, int], SimilarityGraph] = field(default_factory=dict)
 
 
@@ -84,14 +84,14 @@ def prepare_documents(arrangement: Arrangement, *, embeds: bool) -> PreparedDocu
     )
 
 
-# Finds which documents are alike, by threshold and top.
+# Finds similar documents, by threshold and top.
 FindGraph = Callable[[PreparedDocuments, float, int], Awaitable[SimilarityGraph]]
 
 
 class IndexedCorpus:
-    """A corpus as one load of an index found it. `embed_questions` embeds questions; it is None
-    without an embedder. If `only` some rows of the table were compared with a question, the others
-    are not found by meaning, and rank after these by words."""
+    """A corpus as of one load of an index. `embed_questions` embeds questions; it is None without
+    an embedder. If `only` some rows of the table were compared with a question, the others are
+    found only by their words, and rank after them."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class IndexedCorpus:
         self._lexical = lexical
         self._failures = tuple(failures)
         self._failed_questions: tuple[str, ...] = ()
-        # The embedder could read nothing of the question.
+        # The embedder could not read any of the question.
         self._is_unread = False
 
     @property
@@ -144,13 +144,13 @@ class IndexedCorpus:
         return self._failures + self._failed_questions
 
     async def graph(self, threshold: float, top: int) -> SimilarityGraph:
-        """Return which documents are alike; empty without vectors."""
+        """Return the similarity graph of the documents; empty without vectors."""
         if self._find_graph is None or self._prepared.table.vectors is None:
             return {}
         return await self._find_graph(self._prepared, threshold, top)
 
     async def score(self, parts: Sequence[str]) -> Scores:
-        """Return how well each chunk fits each part. If questions cannot be embedded, `lexical` or
+        """Score each chunk against each part. If questions cannot be embedded, `lexical` or
         `failed` says so afterwards."""
         by_part: dict[str, Matrix] = {}
         fluency: dict[str, float] = {}
@@ -167,7 +167,7 @@ class IndexedCorpus:
             except ModelMissing as error:
                 self._lexical = str(error)
                 by_part, fluency = {}, {}
-        # Milliseconds for each part of 100,000 chunks: too long to hold up other tasks.
+        # Milliseconds per part for 100,000 chunks: too long to block other tasks.
         scores = await anyio.to_thread.run_sync(self._score, tuple(parts), by_part)
         if not fluency:
             return scores
@@ -177,9 +177,9 @@ class IndexedCorpus:
         )
 
     def _reads(self, part: str, fluency: float) -> bool:
-        """Return whether the vector of a part counts. For a language that the encoder hardly knows
-        it means little, though without a shared word it is all there is; for a script that it
-        cannot read it is noise."""
+        """Decide whether a part's vector counts. In a language that the encoder barely supports it
+        says little, but without a shared word there is nothing better; in a script that it cannot
+        read, it is noise."""
         if fluency >= UNREAD:
             return True
         return not is_foreign(part, fluency) and not self._prepared.lexicon.has(part)
@@ -195,7 +195,7 @@ class IndexedCorpus:
         table, vectors = self._prepared.table, self._prepared.table.vectors
         if vectors is None:
             return {}
-        # A chunk that is used as a question need not be embedded again.
+        # A chunk used as a question need not be embedded again.
         rows = table.find([digest_text(part) for part in questions]).tolist()
         pairs = zip(questions, rows, strict=True)
         has_vector = table.is_embedded
@@ -209,7 +209,7 @@ class IndexedCorpus:
     def _score(self, parts: tuple[str, ...], by_part: Mapping[str, Matrix]) -> Scores:
         prepared = self._prepared
         lexical = numpy.zeros((len(parts), len(prepared.columns)), numpy.float32)
-        # The row -1 finds the last place, which is empty.
+        # Row -1 indexes the last element, which is empty.
         for row, part in enumerate(parts):
             words = prepared.lexicon.score(part)
             if self._only is not None and not self._lexical and not self._is_unread:
@@ -227,11 +227,11 @@ class IndexedCorpus:
 
 
 def _multiply(vectors: Matrix, questions: Sequence[Matrix]) -> Matrix:
-    """Return the cosine of each question with each vector. It goes row by row: a matrix product
-    adds up in an order that depends on the neighbours, and its threads wait for each other on a
-    busy machine. The last place is for chunks without a vector."""
+    """Return the cosine of each question with each vector. Rows are multiplied one by one: a matrix
+    product sums in an order that depends on neighbouring rows, and its threads wait for each other
+    on a busy machine. The last element is for chunks without a vector."""
     alike = numpy.full((len(questions), len(vectors) + 1), numpy.nan, numpy.float32)
-    # A block that was read from memory serves all questions.
+    # Once read from memory, a block is used for all questions.
     for start in range(0, len(vectors), CACHED):
         block = slice(start, min(start + CACHED, len(vectors)))
         for row, question in enumerate(questions):
@@ -243,7 +243,7 @@ REMEMBERED_QUESTIONS = 512
 
 
 class RememberedQuestions:
-    """The vectors of the latest questions."""
+    """A cache of the latest questions' vectors."""
 
     def __init__(self, embedder: Embedder | None) -> None:
         self._embedder = embedder
@@ -253,7 +253,7 @@ class RememberedQuestions:
         self._vectors.clear()
 
     async def embed(self, texts: Sequence[str]) -> QuestionVectors:
-        """Return the vectors of questions; the latest ones are remembered."""
+        """Return the vectors of questions; cache the latest ones."""
         new = [text for text in texts if text not in self._vectors]
         failures: dict[str, str] = {}
         new_vectors: dict[str, bytes] = {}
@@ -269,13 +269,13 @@ class RememberedQuestions:
         return vectors, failures
 
     async def reads_any(self, parts: Sequence[str]) -> bool:
-        """Return whether the embedder can read anything of a question, as far as it can tell."""
+        """Check whether the embedder can read any of a question, as far as it can tell."""
         parts = [part for part in parts if part.strip()]
         if not isinstance(self._embedder, FluentEmbedder) or not parts:
             return True
         try:
             fluency = await self._embedder.fluency(parts)
         except ModelMissing:
-            # A missing model is found and reported when something is embedded.
+            # A missing model is detected and reported on embedding.
             return True
         return not all(map(is_foreign, parts, fluency))

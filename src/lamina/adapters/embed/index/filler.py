@@ -1,8 +1,8 @@
-"""Embeds the texts that an index still lacks, in the background.
+"""Embeds an index's missing texts in the background.
 
-Laws: one text at a time, on one thread, and for at most its share of the time; loads come first. It
-may be stopped at any moment and keeps its results. If several want to fill one index, in this
-process or others, one works and the others wait until it is done.
+Laws: texts are embedded one at a time, on one thread, for at most a fixed share of the time; loads
+take precedence. Filling may be stopped at any moment and keeps its results. If several fillers want
+to fill an index, in this process or others, one works and the others wait until it is done.
 """
 
 import os
@@ -21,17 +21,17 @@ from lamina.core.ports import Embedder, Progress, ReadTexts
 from lamina.core.selection.lexicon import pack_texts
 from lamina.errors import ModelMissing
 
-# The share of the time that it works: on two cores this leaves three quarters of the machine free.
+# The share of time spent working: on two cores this leaves three quarters of the machine free.
 SHARE = 0.5
-# How many texts are embedded between two writes.
+# Texts embedded between two writes.
 BATCH = 16
-# How often to check whether another filler is done, in seconds.
+# Seconds between checks whether another filler is done.
 POLL_S = 2.0
 LOCK = "{}.filling"
 
 
 class IndexFiller:
-    """Fills one index. `turn` is locked for one text at a time."""
+    """A background filler for one index. `turn` is locked for one text at a time."""
 
     def __init__(
         self, embedder: Embedder, file: ChunkFile, turn: anyio.Lock, *, share: float = SHARE
@@ -44,8 +44,8 @@ class IndexFiller:
     async def fill(
         self, digests: Sequence[bytes], read_texts: ReadTexts, progress: Progress | None, limit: int
     ) -> int:
-        """Embed up to `limit` of the texts that are not embedded yet, in this order; return how
-        many. `progress` gets the number of embedded texts out of all."""
+        """Embed up to `limit` texts that are not embedded yet, in the given order; return how many.
+        `progress` receives the number of embedded texts and the total."""
         async with _only_one(self._file.path):
             name = self._embedder.name
             known = await anyio.to_thread.run_sync(self._file.find_known, name, digests)
@@ -73,7 +73,7 @@ class IndexFiller:
                 if text.strip():
                     async with self._turn:
                         vectors, _ = await embed_texts(self._embedder, [text])
-                # A blank text has no vector, and is stored as such.
+                # A blank text is stored without a vector.
                 if text in vectors or not text.strip():
                     made[digest] = (text, vectors.get(text, b""))
                 busy_s = anyio.current_time() - start_time
@@ -97,14 +97,15 @@ class IndexFiller:
 
 @asynccontextmanager
 async def _only_one(path: Path) -> AsyncIterator[None]:
-    """Wait until no other filler works on the index at `path`; a process that ends releases it."""
+    """Wait until no other filler is working on the index at `path`; a process that ends releases
+    it."""
     with ExitStack() as stack:
-        # On a read-only disk, results are kept in memory; without locks, two processes may do the
-        # same work.
+        # On a read-only disk, results stay in memory; without locks, two processes may do the same
+        # work.
         with suppress(OSError):
             handle = os.open(LOCK.format(path), os.O_RDWR | os.O_CREAT, 0o600)
             stack.callback(os.close, handle)
-            # There is no signal when another process is done.
+            # Nothing signals that another process is done.
             while not lock_file(handle):  # noqa: ASYNC110
                 await anyio.sleep(POLL_S)
         yield

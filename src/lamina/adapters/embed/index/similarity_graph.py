@@ -1,7 +1,7 @@
-"""Graphs of similar documents, computed once and stored beside the chunks.
+"""Builds graphs of similar documents, and stores them beside the chunks.
 
-Laws: a graph is identified by everything it was made from (texts, ids, model, threshold, top), so a
-graph of other documents is never mistaken for it. An unreadable graph is rebuilt.
+Laws: a graph is identified by all its inputs (texts, ids, model, threshold, top), so it is never
+confused with a graph of other documents. An unreadable graph is rebuilt.
 """
 
 import hashlib
@@ -18,12 +18,12 @@ from lamina.core.selection.expansion import SimilarityGraph, build_similarity_gr
 from lamina.core.values.item import ItemId
 from lamina.core.values.selection import Document
 
-# The version of how a graph is built and packed.
+# The version of the graph's construction and packing.
 VERSION = 1
 
 
 class _PackedGraph(Struct, frozen=True, array_like=True):
-    """The documents that each document is similar to, by place, and how similar they are."""
+    """Each document's similar documents, by position, and their similarities."""
 
     others: tuple[tuple[int, ...], ...]
     scores: tuple[tuple[float, ...], ...]
@@ -32,8 +32,8 @@ class _PackedGraph(Struct, frozen=True, array_like=True):
 def find_graph(
     file: ChunkFile, maker: str, prepared: PreparedDocuments, threshold: float, top: int
 ) -> SimilarityGraph:
-    """Return the graph of documents from the file; if it is missing, build and store it, which
-    takes time in proportion to the square of the number of chunks."""
+    """Return the document graph from the file; if missing, build and store it, in time quadratic in
+    the number of chunks."""
     key = _digest(prepared, maker, threshold, top)
     chunk = file.fetch(GRAPHS, [key]).get(key)
     graph = _unpack(chunk.vector, prepared.documents) if chunk else None
@@ -48,9 +48,9 @@ def find_graph(
 
 
 def _digest(prepared: PreparedDocuments, maker: str, threshold: float, top: int) -> bytes:
-    """Return a digest of everything a graph depends on, including which chunks have a vector."""
+    """Return a digest of all inputs of a graph, including which chunks have a vector."""
     digest = hashlib.sha256(pack("<qdq", VERSION, threshold, top) + digest_text(maker))
-    # The row -1 is looked up in the last place.
+    # Row -1 indexes the last element.
     is_embedded = iter(numpy.append(prepared.table.is_embedded, False)[prepared.columns].tolist())
     for document in prepared.documents:
         digest.update(digest_text(document.id) + pack("<q", document.size))

@@ -1,9 +1,9 @@
-"""The index: terms and vectors of chunks, kept from one session to the next.
+"""Provides the search index: chunks' terms and vectors, kept across sessions.
 
 Laws: a chunk is identified by its text, so nothing is embedded twice, an edited item is embedded
-again, and all sessions and processes share results. Results are stored batch by batch, so
-interrupted work continues where it stopped. A text that cannot be embedded is found by its words,
-reported, and tried again.
+again, and all sessions and processes share results. Results are stored in batches, so interrupted
+work resumes where it stopped. A text that cannot be embedded is found by its words, reported, and
+retried.
 """
 
 import time
@@ -57,19 +57,19 @@ from lamina.core.values.note import SearchTier
 from lamina.core.values.selection import Document
 from lamina.errors import ModelMissing
 
-# How many chunks are remembered for the next turn. Passages with vectors take some 2.2 kB each, so
-# 1.1 GB; without vectors a third of that. A workspace of 100,000 notes (300,000 passages) fits, and
-# half as much beside it. Corpora that share their memory are counted once.
+# The number of chunks cached for the next turn. Passages with vectors take some 2.2 kB each, so 1.1
+# GB; without vectors a third of that. A workspace of 100,000 notes (300,000 passages) fits, with
+# room for half as much again. Corpora that share memory are counted once.
 REMEMBERED_CHUNKS = 500_000
-# How many corpora are remembered at most; and how many whatever their size: a large workspace is
-# not read again because a few tools were searched in between.
+# The maximum number of cached corpora; and the number kept whatever their size, so that a large
+# workspace is not reread because a few tools were searched in between.
 REMEMBERED, IN_USE = 8, 3
-# While more than this share is not embedded yet, everything is found by its words: otherwise chunks
+# While more than this share is not embedded yet, everything is searched by words: otherwise chunks
 # that happen to have a vector would rank first.
 MOSTLY_EMBEDDED = 0.1
-# The share of its patience that a question has for embedding, however long indexing words took.
+# The share of a question's patience reserved for embedding, however long indexing words took.
 EMBEDDING_SHARE = 0.5
-# How many texts are filled in before priorities are checked again.
+# Texts filled in before priorities are rechecked.
 FILLED_AT_ONCE = 512
 NO_WORDS = WordVectors(hashes=numpy.zeros(0, numpy.uint32), rows=numpy.zeros((0, 1), numpy.float32))
 SWITCHED_OFF = "embeddings are switched off"
@@ -80,17 +80,17 @@ REFUSED = (
 
 
 class _Question(Struct, frozen=True, kw_only=True):
-    """The question of a load, how long it may take and its deadline."""
+    """The question of a load, its time limit and its deadline."""
 
     parts: tuple[str, ...]
     patience: float
     deadline: float
     among: Collection[bytes] | None
-    # The embedder cannot read its script, so it is answered by words alone.
+    # The embedder cannot read its script, so only words are searched.
     is_foreign: bool = False
 
     def is_hasty(self, missing: MissingTexts) -> bool:
-        """Return whether too much is missing to embed all of it at once."""
+        """Check whether too much is missing to embed all of it at once."""
         if self.deadline == inf or len(missing.digests) <= ROUND:
             return False
         among = self.among
@@ -98,7 +98,7 @@ class _Question(Struct, frozen=True, kw_only=True):
 
 
 class SqliteIndex:
-    """An `Index` in a file of its own. Without an embedder, or if it cannot be loaded, chunks are
+    """An `Index` in a separate file. Without an embedder, or if it cannot be loaded, chunks are
     found by their words alone."""
 
     def __init__(
@@ -117,7 +117,7 @@ class SqliteIndex:
         self._turn = anyio.Lock()
         self._recent: list[PreparedDocuments] = []
         self._questions = RememberedQuestions(embedder)
-        # The guesses at what chunks mean, with the terms that they were made from.
+        # The guessed meanings of chunks, with the terms they are based on.
         self._sketches: tuple[Postings, ChunkSketches] | None = None
 
     async def load(
@@ -129,8 +129,8 @@ class SqliteIndex:
         among: Collection[bytes] | None = None,
     ) -> IndexedCorpus:
         """Return the documents, ready to be searched. New texts are embedded first, for as long as
-        `patience` allows and starting with the digests in `among`; `texts` reads those that the
-        documents have only digests of. `progress` is called only if there is something to do."""
+        `patience` allows, starting with the digests in `among`; `texts` reads those for which the
+        documents contain only digests. `progress` is called only if there is work to do."""
         maker = ChunkMaker(self._embedder, self._file, self._turn, progress, texts, patience, among)
         return await self._load(tuple(documents), maker, among, None)
 
@@ -144,7 +144,7 @@ class SqliteIndex:
         among: Collection[bytes] | None = None,
         comparing: Progress | None = None,
     ) -> IndexedCorpus:
-        """Return the documents, ready for one question: see `GradualIndex`."""
+        """Return the documents, ready for a single question: see `GradualIndex`."""
         if self._embedder is None:
             # Indexing words takes almost no time.
             progress = None
@@ -163,40 +163,41 @@ class SqliteIndex:
         progress: Progress | None = None,
         most: int = FILLED_AT_ONCE,
     ) -> int:
-        """Embed some of the missing texts in the background: see `GradualIndex`."""
+        """Embed some missing texts in the background: see `GradualIndex`."""
         if self._embedder is None:
             return 0
         filler = IndexFiller(self._embedder, self._file, self._turn)
         return await filler.fill(digests, texts, progress, most)
 
     async def write(self) -> tuple[int, Sequence[str]]:
-        """Write waiting rows; return how many the disk refused, and why: see `StoredIndex`."""
+        """Write pending rows; return how many the disk refused, and the reasons: see
+        `StoredIndex`."""
         count = await anyio.to_thread.run_sync(self._file.write)
         return count, self._file.notes()
 
     def stats(self) -> IndexStats:
-        """Return counts of the file's content. Waits for the disk, as `clear` does."""
+        """Return counts of the file's content. Blocks on the disk, like `clear`."""
         return self._file.stats()
 
     def clear(self) -> bool:
-        """Delete everything; return False if the file could not be emptied, and see `notes` for the
-        reason."""
+        """Delete everything; return False if the file could not be emptied (`notes` has the
+        reason)."""
         self._recent.clear()
         self._questions.clear()
         self._sketches = None
         return self._file.clear()
 
     def notes(self) -> tuple[str, ...]:
-        """Return the problems with the file since the last call or load."""
+        """Return problems with the file since the last call or load."""
         return self._file.notes()
 
     def close(self) -> None:
-        """Close the file; the next load opens it again."""
+        """Close the file; the next load reopens it."""
         self._file.close()
 
     def _find(self, documents: tuple[Document, ...]) -> PreparedDocuments | None:
-        """Find the same documents as loaded before. Identical objects are found at once; comparing
-        100,000 documents takes some milliseconds."""
+        """Find a previous load of the same documents. Identical objects are found at once;
+        comparing 100,000 documents takes some milliseconds."""
         for prepared in self._recent:
             if prepared.documents is documents:
                 return prepared
@@ -252,7 +253,8 @@ class SqliteIndex:
     async def _compare(
         self, arrangement: Arrangement, question: "_Question", maker: ChunkMaker
     ) -> Comparison | None:
-        """Embed what looks most like a question; return None if questions cannot be embedded."""
+        """Embed the chunks that look most like a question; return None if questions cannot be
+        embedded."""
         prepared = await self._made_ready(arrangement)
         parts = tuple(part for part in question.parts if part.strip())
         try:
@@ -297,7 +299,8 @@ class SqliteIndex:
     def _collect(
         self, documents: tuple[Document, ...], others: tuple[PreparedDocuments, ...]
     ) -> tuple[Arrangement, MissingTexts]:
-        """Collect what is known of the chunks, in memory or on disk, and what is missing."""
+        """Collect the known data about the chunks, from memory or disk, and find what is
+        missing."""
         self._file.begin()
         embeds = self._embedder is not None
         arrangement = arrange_documents(documents, others)
@@ -374,7 +377,7 @@ class SqliteIndex:
         )
 
     def _remember(self, prepared: PreparedDocuments) -> None:
-        """Keep documents for the next turn, the latest first, and drop those over the limit."""
+        """Cache documents for the next turn, latest first, and drop those over the limit."""
         if self._recent and self._recent[0] is prepared:
             return
         others = (
@@ -393,7 +396,7 @@ class SqliteIndex:
     async def _find_graph(
         self, prepared: PreparedDocuments, threshold: float, top: int
     ) -> SimilarityGraph:
-        """Return the graph of documents: remembered, stored, or built now."""
+        """Return the document graph: cached, stored, or newly built."""
         if (threshold, top) not in prepared.graphs:
             maker = self._embedder.name if self._embedder else ""
             graph = await anyio.to_thread.run_sync(

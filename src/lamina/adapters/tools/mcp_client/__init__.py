@@ -1,1 +1,2 @@
-"""Tools from MCP servers: configuration, connections, processes and results."""
+"""Connects to MCP servers and offers their tools: configuration, connections, processes,
+results."""

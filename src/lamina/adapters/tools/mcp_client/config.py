@@ -1,7 +1,7 @@
-"""MCP servers from a file, in the format shared by Claude Desktop, Cursor and VS Code.
+"""Reads MCP servers from a file in the format shared by Claude Desktop, Cursor and VS Code.
 
-Law: a bad entry costs only its own server. Fields of other programs are ignored; ours are read
-strictly; and anything that may be a secret is never shown.
+Law: an invalid entry affects only its own server. Other programs' fields are ignored, ours are read
+strictly, and anything that may be a secret is never shown.
 """
 
 import math
@@ -25,7 +25,7 @@ from lamina.errors import UsageError
 # `${NAME}`, `${env:NAME}` as in VS Code, `${NAME:-default}` as in a shell.
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _NAMED = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
-# VS Code says `servers`; all others say `mcpServers`.
+# VS Code uses `servers`; all others use `mcpServers`.
 _ROOTS = ("mcpServers", "servers")
 _HTTP_KINDS = {"http", "streamable-http", "streamableHttp", "streamable_http"}
 SSE = "sse"
@@ -40,7 +40,7 @@ class ServerToolConfig(Struct, frozen=True, kw_only=True):
 
 
 class ServerConfig(Struct, frozen=True, kw_only=True):
-    """One server, with every variable filled in: a command to run, or an address."""
+    """A server with all variables expanded: a command to run, or an address."""
 
     name: str
     command: str = ""
@@ -49,17 +49,17 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     cwd: str | None = None
     url: str = ""
     headers: dict[str, str] = {}
-    # Whether it speaks the older protocol, with events and posts at two addresses.
+    # Whether it uses the older protocol, with separate addresses for events and posts.
     is_sse: bool = False
     timeout: float = CALL_SECONDS
-    # How long it may take to start and to list its tools; None for the default.
+    # Time limit for starting and listing the tools; None for the default.
     start_timeout: float | None = None
     permission: Permission = "required"
     include: Include = "always"
     tools: dict[str, ServerToolConfig] = {}
 
     def __repr__(self) -> str:
-        # Arguments, environment, headers and addresses may hold secrets.
+        # Arguments, environment, headers and addresses may contain secrets.
         return f"ServerConfig({self.name!r}, {'http' if self.url else self.command!r})"
 
     def permission_of(self, tool: str) -> Permission:
@@ -76,14 +76,14 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
 
 
 class ServerList(Struct, frozen=True, kw_only=True):
-    """The servers of a file in order, and the entries that cannot be used."""
+    """A file's servers in order, and the entries that cannot be used."""
 
     servers: tuple[ServerConfig, ...] = ()
     problems: tuple[WithheldTool, ...] = ()
 
 
 class _Entry(Struct, kw_only=True):
-    """An entry as written; fields that are not listed here belong to other programs."""
+    """An entry as written; fields not listed here belong to other programs."""
 
     command: str | None = None
     args: list[str] = []
@@ -100,10 +100,10 @@ class _Entry(Struct, kw_only=True):
 
 
 def read_servers(path: Path, environ: Mapping[str, str] | None = None) -> ServerList:
-    """Return the servers that a file names.
+    """Return the servers listed in a file.
 
     Raises:
-        UsageError: it cannot be read, or does not name servers.
+        UsageError: the file cannot be read, or lists no servers.
     """
     try:
         data = read_named_file(path)
@@ -116,10 +116,10 @@ def read_servers(path: Path, environ: Mapping[str, str] | None = None) -> Server
 
 
 def parse_servers(data: bytes, path: Path, environ: Mapping[str, str]) -> ServerList:
-    """Return the servers that the bytes of a file at `path` name.
+    """Return the servers listed in the bytes of the file at `path`.
 
     Raises:
-        UsageError: they do not name servers.
+        UsageError: the bytes list no servers.
     """
     return servers_from(_entries(data, path), path, environ)
 
@@ -127,7 +127,7 @@ def parse_servers(data: bytes, path: Path, environ: Mapping[str, str]) -> Server
 def servers_from(
     entries: Mapping[str, Any], place: str | os.PathLike[str], environ: Mapping[str, str]
 ) -> ServerList:
-    """Return the servers of an `mcpServers` object that was read from the file `place`."""
+    """Return the servers in an `mcpServers` object read from the file `place`."""
     path = Path(place)
     servers: list[ServerConfig] = []
     problems: list[WithheldTool] = []
@@ -162,7 +162,7 @@ def _entries(data: bytes, path: Path) -> dict[str, Any]:
 
 
 def _place(data: bytes, problem: str) -> str:
-    """Return the problem with its line instead of the decoder's byte offset."""
+    """Return the problem with a line number instead of the decoder's byte offset."""
     position = re.search(r"\(byte (\d+)\)", problem)
     if not position:
         return problem
@@ -189,7 +189,7 @@ def _read_entry(name: str, raw: Any, path: Path, environ: Mapping[str, str]) -> 
         command=fill(entry.command or "", "command"),
         args=tuple(fill(arg, "args") for arg in entry.args),
         env={key: fill(text, f"env.{key}") for key, text in (entry.env or {}).items()},
-        # Relative to the file, not to the folder where Lamina was started.
+        # Relative to the file, not to the folder in which Lamina was started.
         cwd=str(path.parent / expand_home(cwd)) if cwd else None,
         url=fill(entry.url or "", "url"),
         headers={key: fill(text, f"headers.{key}") for key, text in (entry.headers or {}).items()},

@@ -1,11 +1,11 @@
-"""One connection to an MCP server, from its start to its end: to a process, or to an address over
+"""Manages one connection to an MCP server from start to end: to a process, or to an address over
 streamable HTTP or the older SSE.
 
-Laws: the task that opens a connection closes it, whatever ends it: the server's death, a call
-that finds it dead, the time limit, a cancellation. Calls may come from any task, and none waits
-longer than its limit, even while a server that did not answer is still being shut down. If an
-address answers with something other than MCP, its status is remembered, so that a person learns
-more than that it failed; the address itself, which may contain a secret, is not shown.
+Laws: the task that opens a connection also closes it, however it ends: the server dies, a call
+finds it dead, time runs out, or it is cancelled. Calls may come from any task, and none waits
+longer than its limit, even while an unresponsive server is being shut down. If an address answers
+with something other than MCP, the HTTP status is kept for the error message; the address itself,
+which may contain a secret, is not shown.
 """
 
 import math
@@ -43,13 +43,14 @@ _ADVICE = {
 class Endpoint:
     """A server's address. `connect` is a transport for the MCP client."""
 
-    # A remote server has no process here.
+    # A remote server has no local process.
     pid: int | None = None
 
     @property
     def forgot_us(self) -> bool:
-        """Return whether it has just refused a request outright, as a restarted server does that
-        does not know our session: with 404 by the protocol, with 400 by many."""
+        """Check whether the server has just refused a request outright, as one does that no longer
+        recognises our session after a restart: with 404 per the protocol, with 400 in many
+        servers."""
         return self._status in (400, 404)
 
     def __init__(self, config: ServerConfig) -> None:
@@ -58,7 +59,7 @@ class Endpoint:
 
     @property
     def last_words(self) -> str:
-        """Return the status of its last refusal, if there was one."""
+        """Return the HTTP status of the last refusal, if any."""
         if not self._status:
             return ""
         advice = _ADVICE.get(self._status)
@@ -83,7 +84,7 @@ class Endpoint:
             yield streams
 
     def _client(self, *_: object, **__: object) -> "httpx2.AsyncClient":
-        """Return the HTTP client of a connection, ignoring the SDK's own settings."""
+        """Return the HTTP client for a connection, ignoring the SDK's own settings."""
         import httpx2
 
         return httpx2.AsyncClient(
@@ -103,8 +104,8 @@ _MAX_PAGES = 100
 
 
 class Connection:
-    """A connection. `settled` is set once it is open or has failed; `ended` once it is shut
-    down."""
+    """A connection to a server. `settled` is set once it is open or has failed; `ended` once it is
+    shut down."""
 
     def __init__(
         self,
@@ -118,7 +119,7 @@ class Connection:
         self.settled = anyio.Event()
         self.ended = anyio.Event()
         self.deadline = anyio.current_time() + seconds
-        # The tools as listed by the server, and whether there are more than we accept.
+        # The tools listed by the server, and whether it has more than we accept.
         self.tools: tuple[Tool, ...] = ()
         self.has_more_tools = False
         # The server's own description.
@@ -137,7 +138,7 @@ class Connection:
 
     @property
     def problem(self) -> str:
-        """Return why it is not open, with the server's last words."""
+        """Return the reason why it is not open, with the server's last output."""
         reason = self._problem or (
             "it died" if self.was_open else f"it did not answer within {say_seconds(self._seconds)}"
         )
@@ -145,7 +146,7 @@ class Connection:
         return f"{reason} ({words})" if words else reason
 
     def close(self) -> None:
-        """Tell the task that runs it to shut it down."""
+        """Tell the task that runs the connection to shut it down."""
         self._over.set()
 
     async def run(self) -> None:
@@ -162,7 +163,7 @@ class Connection:
                     tasks.start_soon(self._follow, client)
                     await self._over.wait()
                     tasks.cancel_scope.cancel()
-        # A server can make the SDK fail in any way; that affects only this server.
+        # A server can make the SDK fail in any way; the failure affects only this server.
         except Exception as error:  # noqa: BLE001
             self._problem = self._say(error)
         finally:
@@ -189,7 +190,7 @@ class Connection:
                 page = await client.list_tools(cursor=cursor)
             except MCPError as error:
                 if error.code == METHOD_NOT_FOUND:
-                    break  # a server without tools
+                    break  # the server has no tools
                 raise
             tools += page.tools
             cursor = page.next_cursor
@@ -208,9 +209,9 @@ class Connection:
         return self._client
 
     def _say(self, error: BaseException) -> str:
-        """Return the first plain error in nested groups, in words."""
+        """Return a message for the first plain error in nested groups."""
         if isinstance(error, UsageError):
-            return str(error)  # without the SDK there are no other kinds
+            return str(error)  # without the SDK there are no other error types
         from mcp import MCPError
         from mcp_types import CONNECTION_CLOSED
 
@@ -231,7 +232,7 @@ class Connection:
         # Slow to import, and only needed with servers.
         await anyio.to_thread.run_sync(_load_sdk)
         if self._check is not None:
-            # As late as possible: nothing comes between this check and the start.
+            # As late as possible: nothing happens between this check and the start.
             await anyio.to_thread.run_sync(self._check, self.config)
         from mcp.client import Client
         from mcp_types import Implementation
@@ -240,7 +241,7 @@ class Connection:
             _watch_end(self.place.connect(), self._over),
             message_handler=self._hear,
             client_info=Implementation(name="lamina", version=version("lamina-context")),
-            # We know when the list is stale, and list again only then.
+            # We know when the list is stale, and refresh it only then.
             cache=None,
         ) as client:
             yield client
@@ -252,8 +253,8 @@ class Connection:
             self.is_stale = True
 
     async def _follow(self, client: "Client") -> None:
-        """Subscribe to changes of the tools: since protocol 2026-07-28, a server reports them only
-        to subscribers."""
+        """Subscribe to tool changes: since protocol 2026-07-28, servers report them only to
+        subscribers."""
         from mcp import MCPError
         from mcp.client.subscriptions import SubscriptionLost
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -277,7 +278,7 @@ def _load_sdk() -> None:
     require("mcp")
     import mcp.client.streamable_http  # noqa: F401
 
-    # Without a handler Python prints the SDK's warnings to the terminal.
+    # Without a handler, Python prints the SDK's warnings to the terminal.
     logging.getLogger("mcp").addHandler(logging.NullHandler())
 
 
@@ -285,13 +286,13 @@ def _load_sdk() -> None:
 async def _watch_end(
     transport: AbstractAsyncContextManager["TransportStreams"], over: anyio.Event
 ) -> AsyncIterator["TransportStreams"]:
-    """Open the transport; `over` is set when no more messages will come."""
+    """Open the transport; set `over` when no more messages will arrive."""
     async with transport as (inbox, outbox):
         yield _WatchedStream(inbox, over), outbox
 
 
 class _WatchedStream:
-    """A stream of incoming messages that notices when the other side is gone, even while no call is
+    """A stream of incoming messages that detects when the other side is gone, even while no call is
     waiting. Messages pass through unchanged."""
 
     def __init__(self, inner: Any, over: anyio.Event) -> None:

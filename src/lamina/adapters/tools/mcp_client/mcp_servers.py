@@ -1,11 +1,11 @@
-"""MCP servers and their tools: each server is connected on first use and again after it died, all
-act as one host, and their answers become text for a model.
+"""Offers the tools of MCP servers through one host. Servers are connected on first use and
+reconnected if they die; their answers are turned into text for a model.
 
 Laws: a failing server affects only its own tools. One that keeps failing is retried less and less
-often, and a process that fails too often in a row is not started again; until then callers get the
-reason at once. Offered tools were reviewed: a tool whose definition changed since a person approved
-it is neither offered nor called. Parts of an answer that are not text are named with their kind and
-size, never dropped and never sent as base64.
+often, and a process that fails too often in a row is not started again; between attempts, callers
+get the reason at once. Only reviewed tools are offered or called: a definition that changed after
+approval is withheld. Non-text parts of an answer are replaced by their type and size, never dropped
+and never sent as base64.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 
 def read_result(result: "CallToolResult", limit: int) -> ToolOutput:
-    """Return the answer to a call; structured content only if there is no text, which would say the
-    same."""
+    """Return the answer to a call; structured content only if there is no text, which would repeat
+    it."""
     parts = [_block(block) for block in result.content]
     if result.structured_content is not None and not any(
         block.type == "text" and block.text for block in result.content
@@ -89,28 +89,28 @@ def _structured(value: Any) -> str:
         return str(value)
 
 
-# A server that was never reached must not delay every turn while it is retried.
+# Retrying a server that was never reached must not delay every turn.
 _SECOND_LOOK_SECONDS = 2.0
 _LAST_WORDS_SECONDS = 1.0
 _REFUSALS = {"Session terminated", "Server returned an error response"}
 
 
 class ServerPatience(Struct, frozen=True, kw_only=True):
-    """How long to wait for servers, and how often to try them."""
+    """Time limits and retry rules for servers."""
 
     # For a server whose configuration has no `timeout`.
     connect: float = 20.0
     # The pause after a failure; it doubles every time, up to `longest`.
     rest: float = 2.0
     longest: float = 60.0
-    # Failures in a row after which a process is not started again.
+    # Consecutive failures after which a process is not started again.
     starts: int = 5
-    # For a process that should end: the time between closing its input, SIGTERM and killing it.
+    # For shutting down a process: the time between closing its input, SIGTERM and killing it.
     grace: float = 2.0
 
 
 class Server:
-    """A server by its configuration; its connections run in `tasks`."""
+    """A configured server; its connections run in `tasks`."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class Server:
                     await connection.list_tools()
             # Any error here affects only this server.
             except Exception as error:  # noqa: BLE001
-                connection.close()  # useless now; the next call opens another
+                connection.close()  # now useless; the next call opens another
                 return self._unreachable(f"its tools cannot be listed: {_describe_error(error)}")
         return self._offered(connection)
 
@@ -159,7 +159,7 @@ class Server:
         except (InvalidText, TypeError, OverflowError, RecursionError) as error:
             return fail(f"These arguments cannot be sent: {error}")
         output = await self._call_once(tool, arguments, digest)
-        # A server that forgot our session has run nothing: the call is repeated in a new session.
+        # A server that lost our session has run nothing, so repeat the call in a new session.
         if output is None:
             output = await self._call_once(tool, arguments, digest)
         return output or fail(f"The server {self.config.name!r} ends every session at once")
@@ -167,7 +167,7 @@ class Server:
     async def _call_once(
         self, tool: str, arguments: Mapping[str, Any], digest: str
     ) -> ToolOutput | None:
-        """Return the output of a call; None if the server no longer knows our session."""
+        """Return the output of a call; None if the server no longer recognises our session."""
         name = self.config.name
         connection = await self._connected()
         if isinstance(connection, str):
@@ -182,18 +182,18 @@ class Server:
                 result = await connection.call(tool, arguments)
                 self._failures = 0
                 return read_result(result, self._max_characters)
-            # A tool's error is its result, and the SDK raises many kinds.
+            # A tool's error is its result, and the SDK raises many types.
             except Exception as error:  # noqa: BLE001
                 return await self._read_failure(connection, error)
         return fail(f"{tool!r} timed out after {say_seconds(self.config.timeout)}")
 
     def retry(self) -> None:
-        """Forget past failures: the next call tries again at once."""
+        """Forget past failures, so that the next call tries again at once."""
         self._failures = 0
         self._rest_until = 0.0
 
     async def _connected(self) -> Connection | str:
-        """Return an open connection, or why there is none."""
+        """Return an open connection, or the reason why there is none."""
         current = self._connection
         if current is not None and current.settled.is_set() and not current.is_open:
             with anyio.move_on_after(self._patience.connect):
@@ -228,7 +228,7 @@ class Server:
         await connection.run()
         now = anyio.current_time()
         if connection.was_open and now - start >= self._patience.longest:
-            self._failures = 0  # it worked for a long time, so its end is not part of a crash loop
+            self._failures = 0  # it ran for a long time, so this is not a crash loop
         self._failures += 1
         # A server that worked is restarted at once; one that never did can wait.
         steps = self._failures - (2 if connection.was_open else 1)
@@ -236,7 +236,7 @@ class Server:
         self._rest_until = now + min(pause, self._patience.longest)
 
     def _refusal(self) -> str:
-        """Return why it is not tried now; empty if it is."""
+        """Return the reason for not trying the server now; empty if it may be tried."""
         if self._connection is None:
             return ""
         problem = self._connection.problem
@@ -282,8 +282,8 @@ class Server:
         return Toolset(tools=tuple(tools), withheld=tuple(withheld))
 
     def _complaints(self, connection: Connection) -> list[WithheldTool]:
-        """Return configured tools that the server does not have, since the person may have meant to
-        forbid another one; and a warning if there are too many tools."""
+        """Return warnings about configured tools that the server lacks (the person may have meant
+        to forbid another one), and about too many tools."""
         names = [tool.name for tool in connection.tools]
         complaints = []
         for name in self.config.tools:
@@ -310,7 +310,7 @@ class Server:
         is_gone = isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError)
         if is_gone or code == CONNECTION_CLOSED or not connection.is_open:
             connection.close()
-            # Its last words come when it ends.
+            # Its last output arrives when it ends.
             with anyio.move_on_after(_LAST_WORDS_SECONDS):
                 await connection.ended.wait()
             return fail(
@@ -330,8 +330,8 @@ def _describe_error(error: BaseException) -> str:
 
 
 class McpServers:
-    """MCP servers as a tool host, to be used with `async with`: servers are connected when tools
-    are first needed, and all their processes have ended when it is left."""
+    """A tool host for MCP servers, used with `async with`: servers are connected when tools are
+    first needed, and all their processes have ended when the block exits."""
 
     def __init__(
         self,
@@ -343,8 +343,8 @@ class McpServers:
         check: Callable[[ServerConfig], None] | None = None,
         of_agent: bool = False,
     ) -> None:
-        """`check` is called in a thread before a server is started, and raises a UsageError to
-        prevent that. `of_agent` says that the servers come from the session's agent."""
+        """Call `check` in a thread before starting a server; it raises a UsageError to prevent the
+        start. `of_agent` says that the servers come from the session's agent."""
         self._of_agent = of_agent
         self._config = config
         self._check = check
@@ -375,18 +375,18 @@ class McpServers:
         tasks.cancel_scope.cancel()
         if isinstance(error, anyio.get_cancelled_exc_class()):
             return await tasks.__aexit__(kind, error, trace)
-        # The group would wrap any other error, though it has nothing to do with it.
+        # The group would wrap any other error, even an unrelated one.
         await tasks.__aexit__(None, None, None)
         return None
 
     @property
     def pids(self) -> dict[str, int]:
-        """Return the process ids of running servers, by server."""
+        """Return the process ids of running servers by server."""
         servers = self._servers.items()
         return {name: server.pid for name, server in servers if server.pid is not None}
 
     async def toolset(self) -> Toolset:
-        """Return the tools of all servers, in the order of the configuration and of each server.
+        """Return the tools of all servers, in configuration order and each server's own order.
 
         Raises:
             UsageError: the host is not open.
@@ -426,7 +426,7 @@ class McpServers:
         return await server.call(tool_name_of(tool.id), arguments, tool.digest)
 
     def retry(self, server: str) -> None:
-        """Allow another attempt at a server that failed too often.
+        """Allow another attempt to reach a server that failed too often.
 
         Raises:
             UsageError: no server has that name.

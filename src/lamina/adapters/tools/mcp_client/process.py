@@ -1,8 +1,8 @@
-"""An MCP server as a process: JSON lines in and out, its stderr kept off the terminal.
+"""Runs an MCP server as a process: exchanges JSON lines, and keeps its stderr off the terminal.
 
-Law: whatever the process does, it and everything it started are gone at the end: its input is
-closed, then it gets SIGTERM, then it is killed. Output that is not a message is ignored; a message
-that is too large ends the connection before it fills the memory.
+Law: at the end, the process and everything it started are gone, whatever it does: its input is
+closed, then it gets SIGTERM, then it is killed. Output that is not a message is ignored; an
+oversized message ends the connection before it fills the memory.
 """
 
 import os
@@ -36,7 +36,7 @@ _GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream
 class ServerProcess:
     """A server's process. `connect` is a transport for the MCP client."""
 
-    # A process has no session that it could forget.
+    # A process has no session to lose.
     forgot_us = False
 
     def __init__(self, config: ServerConfig, grace: float) -> None:
@@ -45,7 +45,7 @@ class ServerProcess:
         self._grace = grace
         self._words = b""
         self._process: anyio.abc.Process | None = None
-        # The rule that it broke.
+        # The rule that the process broke.
         self.fault = ""
 
     @property
@@ -54,7 +54,7 @@ class ServerProcess:
 
     @property
     def last_words(self) -> str:
-        """Return how it ended, if it did, and its last line on stderr."""
+        """Return the exit status, if the process ended, and its last line on stderr."""
         lines = self._words.decode("utf-8", "replace").strip().split("\n")
         words = [self.fault] if self.fault else []
         code = self._process.returncode if self._process else None
@@ -66,14 +66,14 @@ class ServerProcess:
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator["TransportStreams"]:
-        """Start the process, and shut it down at the end.
+        """Start the process, and shut it down when the block exits.
 
         Raises:
             OSError: the command does not exist or cannot be run.
         """
         from mcp.client.stdio import get_default_environment
 
-        # A cancellation between the start and the task group would lose the process.
+        # Cancelling between the start and the task group would lose the process.
         with anyio.CancelScope(shield=True):
             process = await anyio.open_process(
                 [_executable(self._config.command), *self._config.args],
@@ -92,7 +92,7 @@ class ServerProcess:
             try:
                 yield inbox, outbox
             finally:
-                # Every step is bounded, so it may delay a cancellation.
+                # Every step is bounded, so this may delay a cancellation.
                 with anyio.CancelScope(shield=True):
                     inbox.close()
                     outbox.close()
@@ -111,7 +111,7 @@ class ServerProcess:
             with incoming, suppress(*_GONE):
                 await self._read_lines(process.stdout, incoming)
         finally:
-            # A server that is stuck writing does not notice that its input was closed.
+            # A server stuck writing does not notice that its input was closed.
             with anyio.move_on_after(3 * self._grace, shield=True), suppress(*_GONE):
                 while True:
                     await process.stdout.receive()
@@ -126,7 +126,7 @@ class ServerProcess:
         async for chunk in stdout:
             *lines, rest = chunk.split(b"\n")
             for line in lines:
-                # Joined once per line: adding chunk to chunk would copy them over and over.
+                # Joined once per line: joining chunk by chunk would copy them over and over.
                 await _deliver(b"".join((*parts, line)), incoming)
                 parts, size = [], 0
             parts.append(rest)
@@ -195,7 +195,7 @@ async def _take_down(process: anyio.abc.Process, grace: float) -> None:
 
 
 async def _until(is_so: Callable[[], bool], seconds: float) -> None:
-    """Poll until the condition is true or the time is up. `wait()` would also wait for the pipes,
+    """Poll until the condition is true or time runs out. `wait()` would also wait for the pipes,
     which a grandchild may keep open."""
     with anyio.move_on_after(seconds):
         while not is_so():  # noqa: ASYNC110 - there is no event to wait for
@@ -210,7 +210,7 @@ if sys.platform == "win32":
         return shutil.which(command) or command
 
     def _signal_group(pid: int, sign: int) -> bool:
-        """End the process; on Windows its children are not known."""
+        """End the process; on Windows its children are unknown."""
         with suppress(OSError):
             os.kill(pid, sign or signal.SIGTERM)
         return False
@@ -222,11 +222,11 @@ else:
         return command
 
     def _signal_group(pid: int, sign: int) -> bool:
-        """Signal a whole session; return whether there was anything to signal."""
+        """Signal a whole process session; return whether it still had any processes."""
         try:
             os.killpg(pid, sign)
         except ProcessLookupError:
             return False
         except PermissionError:
-            return True  # it exists, but we are not allowed to signal it
+            return True  # it exists, but we may not signal it
         return True
