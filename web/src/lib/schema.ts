@@ -1257,7 +1257,7 @@ export interface components {
         };
         /**
          * Advice
-         * @description A fix, and what it would have saved.
+         * @description A fix and its potential savings.
          */
         Advice: {
             /** @enum {unknown} */
@@ -1312,8 +1312,8 @@ export interface components {
         };
         /**
          * AgentChoice
-         * @description The choice. `tokens` are those of the items that search chose; `always` those of items
-         *         included anyway. `method` says whether meaning was compared or only words.
+         * @description An agent's choice for a question. `tokens` counts the items that search chose, `always` those
+         *         included anyway. `method` says whether meaning or only words were compared.
          */
         AgentChoice: {
             question: string;
@@ -1385,7 +1385,7 @@ export interface components {
         };
         /**
          * AgentUse
-         * @description The use of one agent's items; of sessions without an agent, if it has no name.
+         * @description The use of one agent's items; without a name, of sessions without an agent.
          */
         AgentUse: {
             agent: string;
@@ -1396,7 +1396,7 @@ export interface components {
         };
         /**
          * Agreement
-         * @description How far this request agrees with the last one sent on this path.
+         * @description The extent to which this request agrees with the last one sent on this path.
          */
         Agreement: {
             /** @default 0 */
@@ -1426,8 +1426,8 @@ export interface components {
         };
         /**
          * AnswerChanged
-         * @description Hooks that had not declared it changed an answer after its blocks were reported: `text` is
-         *         kept instead.
+         * @description An answer was changed after its blocks were reported, by hooks that had not declared this:
+         *         `text` is kept instead.
          */
         AnswerChanged: {
             /** @enum {unknown} */
@@ -1437,7 +1437,7 @@ export interface components {
         };
         /**
          * AnswerHeld
-         * @description An answer arrives and is held back for hooks that change answers: the blocks follow once the
+         * @description An answer arrives but is held back for hooks that change answers: the blocks follow once the
          *         hooks are done.
          */
         AnswerHeld: {
@@ -1589,8 +1589,8 @@ export interface components {
         };
         /**
          * Break
-         * @description The first place where this request differs from what was sent before. `reason` is the
-         *         recorded reason for everything that moved.
+         * @description The first difference between this request and what was sent before. `reason` is the recorded
+         *         reason for everything that moved.
          */
         Break: {
             /** @enum {unknown} */
@@ -1615,8 +1615,8 @@ export interface components {
         };
         /**
          * CacheRewrite
-         * @description What was in a cache and is written again: how many tokens, for which reason, and the extra
-         *         cost over reading them, in US dollars.
+         * @description Cached content that is written again: the number of tokens, the reason, and the extra cost
+         *         over reading them, in US dollars.
          */
         CacheRewrite: {
             /** @enum {unknown} */
@@ -1637,7 +1637,7 @@ export interface components {
         };
         /**
          * CacheVerdict
-         * @description What the provider reported as cached, compared with what was expected.
+         * @description The cached tokens that the provider reported, compared with those expected.
          */
         CacheVerdict: {
             expected: number;
@@ -1679,7 +1679,7 @@ export interface components {
         };
         /**
          * CauseSum
-         * @description All findings of one cause, or of one place if the cause is open.
+         * @description The findings with one cause, or at one place if the cause is undecided.
          */
         CauseSum: {
             /** @enum {unknown} */
@@ -1700,8 +1700,8 @@ export interface components {
         };
         /**
          * ChosenItem
-         * @description Something that a question would bring. `part` is the part of the question that it matches
-         *         best, `chunk` the matching text.
+         * @description An item that a question would bring. `part` is the best-matching part of the question,
+         *         `chunk` the matching text.
          */
         ChosenItem: {
             item: string;
@@ -1785,7 +1785,7 @@ export interface components {
         };
         /**
          * ContextItem
-         * @description One item of a request: where it stands, what it costs, and why it is included or not.
+         * @description One item of a request: its position and cost, and why it is included or left out.
          */
         ContextItem: {
             item: string;
@@ -1856,8 +1856,8 @@ export interface components {
         };
         /**
          * ContextTool
-         * @description A tool of a request's list. One marked `kept` joined for an earlier question; one chosen
-         *         after the list could no longer change stands among the items instead.
+         * @description A tool in a request's list. A tool marked `kept` joined for an earlier question; one chosen
+         *         after the list could no longer change is listed among the items instead.
          */
         ContextTool: {
             item: string;
@@ -1889,9 +1889,9 @@ export interface components {
         };
         /**
          * Damage
-         * @description One defect. `line` counts from 1; `offset` and `length` are bytes. For rows in a database,
-         *         `row` counts from 1 too, and the others give the position in an export: a journal records the
-         *         same position, however it is stored.
+         * @description One defect. `line` counts from 1; `offset` and `length` are in bytes. For database rows,
+         *         `row` also counts from 1, and the other fields give the position in an export: a journal records
+         *         the same position, however it is stored.
          */
         Damage: {
             /** @enum {unknown} */
@@ -1947,9 +1947,9 @@ export interface components {
         };
         /**
          * Display
-         * @description How a person is shown a patch. `data` is for programs: any JSON value. A user interface that
-         *         knows the renderer `renderer_id` may draw it from `renderer_props`, and one with a chat may show
-         *         it there if `show_in_chat` asks for it; all others show the texts.
+         * @description The display of a patch for a person. `data` is for programs: any JSON value. A user interface
+         *         that supports the renderer `renderer_id` may draw it from `renderer_props`, and one with a chat
+         *         may show it there if `show_in_chat` is set; all others show the strings.
          */
         Display: {
             title: string;
@@ -2063,7 +2063,7 @@ export interface components {
         };
         /**
          * FileProblem
-         * @description A place that could not be read.
+         * @description A file or line that could not be read.
          */
         FileProblem: {
             file: string;
@@ -2073,8 +2073,8 @@ export interface components {
         };
         /**
          * FindingPlace
-         * @description Where it broke. Tokens `start` to `end` of the request before were not read again; `segment`
-         *         and `offset` (in bytes) are known where the bytes are.
+         * @description The place of a break. Tokens `start` to `end` of the previous request were not read again;
+         *         `segment` and `offset` (in bytes) are set if the bytes are known.
          */
         FindingPlace: {
             /** @default null */
@@ -2259,8 +2259,8 @@ export interface components {
         };
         /**
          * HistoryPrice
-         * @description The cost of history where the cached prefix is dead: read again in full, or with a summary in
-         *         place of its older part. In US dollars; None where a price is unknown.
+         * @description The cost of history when the cached prefix is dead: reading it again in full, or with a
+         *         summary in place of its older part. In US dollars; None if a price is unknown.
          */
         HistoryPrice: {
             tokens: number;
@@ -2279,7 +2279,7 @@ export interface components {
         };
         /**
          * HookDisplay
-         * @description What to show of a patch, and which hook it belongs to.
+         * @description The display of a patch, and the hook it belongs to.
          */
         HookDisplay: {
             hook: string;
@@ -2287,7 +2287,7 @@ export interface components {
         };
         /**
          * HookShown
-         * @description What a hook wants a person to see about its change.
+         * @description A hook has information about its change for a person.
          */
         HookShown: {
             /** @enum {unknown} */
@@ -2338,9 +2338,9 @@ export interface components {
         };
         /**
          * ItemUse
-         * @description The use of one item. `turns` are those in which it was in force, by mode; `since` counts all
-         *         turns from the first of them on; `needed` are those in which it was used though it is not always
-         *         in; `score` is the mean of its scores when chosen.
+         * @description The use of one item. `turns` counts the turns in which it was in force, by mode; `since`
+         *         counts all turns from the first of these on; `needed` counts those in which it was used although
+         *         it is not always included; `score` is the mean of its scores when chosen.
          */
         ItemUse: {
             item: string;
@@ -2487,7 +2487,7 @@ export interface components {
         };
         /**
          * LayerSize
-         * @description The size of a layer of a request, and its digest.
+         * @description The size and digest of one layer of a request.
          */
         LayerSize: {
             /** @enum {unknown} */
@@ -2498,7 +2498,7 @@ export interface components {
         };
         /**
          * LeftOut
-         * @description Something that is not in the request, and why. `what` is an item id or a name.
+         * @description An item or part left out of the request, and the reason. `what` is an item id or a name.
          */
         LeftOut: {
             what: string;
@@ -2656,7 +2656,7 @@ export interface components {
         };
         /**
          * MovedPlace
-         * @description A place where a request differs from what was sent before, and what stood there.
+         * @description A position at which a request differs from what was sent before, and the earlier content.
          */
         MovedPlace: {
             /** @enum {unknown} */
@@ -2702,9 +2702,9 @@ export interface components {
         };
         /**
          * NearMiss
-         * @description An item that was narrowly missed. `score` is its similarity to the question, None if it was
-         *         searched by words only or not recorded; up to `floor` nothing is chosen, from `threshold` on
-         *         everything; in between, the best `most` are.
+         * @description A narrowly missed item. `score` is its similarity to the question, None if only words were
+         *         searched or no score was recorded. Nothing is chosen up to `floor`, everything from `threshold`
+         *         on, and the best `most` in between.
          */
         NearMiss: {
             item: string;
@@ -2970,8 +2970,8 @@ export interface components {
         };
         /**
          * OfferedTool
-         * @description A tool that can be called. `definition.name` is the name the model knows; `id` is the tool's
-         *         own identity, whatever its name; `digest` covers the definition, so a changed description
+         * @description A tool that can be called. `definition.name` is the model's name for it; `id` is its own
+         *         identity, independent of its name; `digest` covers the definition, so a changed description
          *         changes it.
          */
         OfferedTool: {
@@ -3045,7 +3045,7 @@ export interface components {
         };
         /**
          * PricePeriod
-         * @description A model's prices from a day on; the first period has no beginning.
+         * @description A model's prices from a given day on; the first period has no start.
          */
         PricePeriod: {
             /** @default  */
@@ -3054,7 +3054,7 @@ export interface components {
         };
         /**
          * PriceTier
-         * @description Prices of a million tokens each, for prompts of more than `above` tokens.
+         * @description Prices per million tokens, for prompts of more than `above` tokens.
          */
         PriceTier: {
             /** @default 0 */
@@ -3080,8 +3080,8 @@ export interface components {
         };
         /**
          * Problem
-         * @description A problem in a file of an agent. After a `warning` everything still works; an `error` means
-         *         that the part it names could not be used as written.
+         * @description A problem in an agent file. After a `warning` everything still works; after an `error` the
+         *         named part could not be used as written.
          */
         Problem: {
             path: string;
@@ -3259,8 +3259,8 @@ export interface components {
         };
         /**
          * RequestCheck
-         * @description One request, rebuilt. `problem` is empty if nothing differs from what was recorded;
-         *         `uncovered` is what the record cannot prove.
+         * @description One request, rebuilt. `problem` is empty if nothing differs from the record; `uncovered` are
+         *         the parts that the record cannot prove.
          */
         RequestCheck: {
             request: string;
@@ -3276,8 +3276,8 @@ export interface components {
         };
         /**
          * RequestContext
-         * @description What one request was built from, and why; what was left out, and how far it agrees with the
-         *         one before.
+         * @description The origin of one request's content, with reasons; also what was left out, and how far the
+         *         request agrees with the previous one.
          */
         RequestContext: {
             target: string;
@@ -3396,7 +3396,7 @@ export interface components {
         };
         /**
          * RequestRetried
-         * @description The request is sent again, made smaller; what was streamed of it before is void.
+         * @description The request is sent again, made smaller; anything streamed for it before is void.
          */
         RequestRetried: {
             /** @enum {unknown} */
@@ -3477,7 +3477,7 @@ export interface components {
         };
         /**
          * SearchSettings
-         * @description How items are chosen for a question. Scores are cosine similarities.
+         * @description The settings of a search. Scores are cosine similarities.
          */
         SearchSettings: {
             /** @default true */
@@ -3763,7 +3763,7 @@ export interface components {
         };
         /**
          * SpendEntry
-         * @description One request in the account, and its outcome. `ended` is when it ended, if it did.
+         * @description One request in the account, and its outcome. `ended` is the time it ended, if it did.
          */
         SpendEntry: {
             id: string;
@@ -3846,7 +3846,7 @@ export interface components {
         };
         /**
          * SummaryStep
-         * @description History is too long for one summary: a part of it is being summarised.
+         * @description A part of history is being summarized, because all of it is too long for one summary.
          */
         SummaryStep: {
             /** @enum {unknown} */
@@ -3962,8 +3962,8 @@ export interface components {
         };
         /**
          * ToolCall
-         * @description A tool call by the model. `arguments` is the JSON text exactly as the model wrote it: sent
-         *         bytes do not move.
+         * @description A tool call by the model. `arguments` is the JSON text exactly as the model wrote it, because
+         *         sent bytes must not move.
          */
         ToolCall: {
             /** @enum {unknown} */
@@ -3977,9 +3977,9 @@ export interface components {
         };
         /**
          * ToolDefinition
-         * @description A tool as the model sees it; serialisable, matched to an implementation by name.
+         * @description A tool as the model sees it; serializable, matched to an implementation by name.
          *
-         *         Keys of the schema are sorted: a journal that is read back must give the same bytes.
+         *         Keys of the schema are sorted: a journal that is read back must produce the same bytes.
          */
         ToolDefinition: {
             name: string;
@@ -3990,7 +3990,7 @@ export interface components {
         };
         /**
          * ToolFinished
-         * @description A tool has run; `result` is what the model gets.
+         * @description A tool has run; `result` is sent to the model.
          */
         ToolFinished: {
             /** @enum {unknown} */
@@ -4001,7 +4001,7 @@ export interface components {
         };
         /**
          * ToolResult
-         * @description The result of a call: the text that the model gets for it.
+         * @description The result of a call, as text for the model.
          */
         ToolResult: {
             /** @enum {unknown} */
@@ -4112,7 +4112,7 @@ export interface components {
         };
         /**
          * UncoveredRequests
-         * @description A part that cannot be proven, and in how many requests.
+         * @description A part that cannot be proven, and the number of requests with it.
          */
         UncoveredRequests: {
             /** @enum {unknown} */
@@ -4122,7 +4122,7 @@ export interface components {
         };
         /**
          * Unknown
-         * @description Something the record does not show, and which record would.
+         * @description Something missing from the record, and the kind of record that would show it.
          */
         Unknown: {
             what: string;
@@ -4179,7 +4179,7 @@ export interface components {
         };
         /**
          * UsageReported
-         * @description What a request cost, in tokens and money, and how long the first word took to arrive.
+         * @description The cost of a request in tokens and money, and the time until its first word arrived.
          */
         UsageReported: {
             /** @enum {unknown} */
@@ -4197,8 +4197,8 @@ export interface components {
         };
         /**
          * WarmStart
-         * @description What a provider should be able to read from its cache because another session, or another
-         *         branch of this one, sent the same beginning at `at`: so many tokens, as counted here.
+         * @description The part of a request that a provider should have in its cache because another session or
+         *         branch sent the same beginning at `at`, in tokens as counted here.
          */
         WarmStart: {
             tokens: number;
@@ -4208,7 +4208,7 @@ export interface components {
         };
         /**
          * WarningIssued
-         * @description Something a person should know.
+         * @description A warning for a person.
          */
         WarningIssued: {
             /** @enum {unknown} */
