@@ -17,6 +17,8 @@ from tests.sync.scenes import fakes, history, open_chat
 import lamina, lamina.sync
 from lamina.core.values.event import BlockDelta
 
+# A shell that runs its commands in the background has them ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 store = lamina.JsonlStore(sys.argv[1])
 
 def say(*texts):
