@@ -72,6 +72,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The files that take longest come first. With LAMINA_FUZZ=N, every property draws N times as
     many examples."""
     rank = {Path(__file__).parent / name: number for number, name in enumerate(LONG_FILES)}
+    assert all(path.is_file() for path in rank), "LONG_FILES names a file that is gone"
     items.sort(key=lambda item: rank.get(item.path, len(rank)))
     tests = {getattr(item, "obj", None): getattr(item, "cls", None) for item in items}
     for test, machine in tests.items() if FUZZ > 1 else ():

@@ -54,7 +54,7 @@ def test_a_file_that_is_no_database_is_set_aside_and_begun_anew(tmp_path: Path) 
     aside = tmp_path / "index.sqlite.damaged-1"
     assert corpus.warnings == (
         f"the index {path} was damaged (file is not a database); it is now {aside.name}, and was "
-        "begun anew: nothing is lost but time",
+        "started again from scratch: nothing is lost but time",
     )
     assert aside.read_bytes().startswith(b"not a database")
     assert (load(index_at(path), [PIER])).counts == LoadCounts(reused=2)

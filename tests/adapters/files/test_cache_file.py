@@ -85,7 +85,7 @@ def test_a_file_with_a_fault_of_its_kind_is_put_aside(path: Path) -> None:
     aside = path.with_name("shelf.sqlite.damaged-1")
     assert said == [
         f"the shelf {path} was damaged (a place has no number); it is now shelf.sqlite.damaged-1, "
-        "and was begun anew: nothing is lost but time"
+        "and was started again from scratch: nothing is lost but time"
     ]
     assert shelf.damaged_files() == [aside]
     assert forgotten == ["all"]

@@ -170,7 +170,7 @@ class CacheFile:
                 os.rename(old, new)
         say(
             f"the {self._kind.name} {self.path} was damaged ({error}); it is now {aside.name}, "
-            f"and was begun anew: nothing is lost but time"
+            f"and was started again from scratch: nothing is lost but time"
         )
 
 

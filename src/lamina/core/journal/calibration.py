@@ -5,7 +5,7 @@ Laws: a figure that no tokenizer explains changes nothing. Other figures count h
 """
 
 # Tokenizers differ from our estimates by less than this factor, in either direction.
-LEAST_RATIO, MAX_RATIO = 0.5, 3.0
+MIN_RATIO, MAX_RATIO = 0.5, 3.0
 # No request is larger; a higher figure is an error.
 MAX_TOKENS = 1 << 40
 
@@ -14,7 +14,7 @@ def is_believable(reported: int, counted: int) -> bool:
     """Return whether a provider may have counted `reported` tokens where we count `counted`."""
     if max(reported, counted) > MAX_TOKENS:
         return False
-    return LEAST_RATIO * counted <= reported <= MAX_RATIO * counted
+    return MIN_RATIO * counted <= reported <= MAX_RATIO * counted
 
 
 def calibrate(factor: float | None, reported: int, counted: int) -> float | None:
